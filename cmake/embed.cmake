@@ -1,0 +1,12 @@
+# Writes OUTPUT: a C++ source with FILES (relative to FOLDER) as string literals, returned by FUNCTION().
+set(code "// Generated from ${FUNCTION}; do not edit.\n#include <array>\n#include <span>\n\n#include \"sim/embedded.hpp\"\n\n")
+string(APPEND code "namespace clustersim {\nnamespace {\n")
+list(LENGTH FILES count)
+string(APPEND code "const std::array<EmbeddedFile, ${count}> kFiles = {{\n")
+foreach(file ${FILES})
+  file(READ "${FOLDER}/${file}" text)
+  string(APPEND code "    {\"${file}\", R\"__toml__(${text})__toml__\"},\n")
+endforeach()
+string(APPEND code "}};\n}  // namespace\n\nstd::span<const EmbeddedFile> ${FUNCTION}();\n")
+string(APPEND code "std::span<const EmbeddedFile> ${FUNCTION}() { return kFiles; }\n}  // namespace clustersim\n")
+file(WRITE "${OUTPUT}" "${code}")

@@ -1,0 +1,35 @@
+// How long a GPU kernel takes: a roofline with launch cost, tile and wave quantization, and a bandwidth ramp.
+#pragma once
+
+#include <cstdint>
+
+#include "models/catalog/catalog.hpp"
+#include "sim/units.hpp"
+
+namespace clustersim {
+
+/// A kernel by what it does, not by its code.
+struct Kernel {
+  enum class Kind : std::uint8_t { gemm, attention_forward, attention_backward, memory_bound };
+  Kind kind = Kind::memory_bound;
+  DataType type = DataType::bf16;
+  // gemm: `batch` products of [m x k] by [k x n]. attention: batch x heads in `batch`, m = queries, n = keys, k = head size.
+  std::int64_t batch = 1;
+  std::int64_t m = 0;
+  std::int64_t n = 0;
+  std::int64_t k = 0;
+  bool causal = false;       // attention: half the score matrix is masked
+  Flops flops{0};            // operations the hardware executes (attention backward: with its recomputed scores)
+  Bytes bytes{0};            // memory traffic, at least each operand once
+};
+
+Kernel gemm(DataType type, std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t batch = 1);
+/// Fused attention (FlashAttention): 4 x batch x m x n x k FLOPs forward, 10 x backward; half when causal.
+Kernel attention(DataType type, std::int64_t batch_heads, std::int64_t queries, std::int64_t keys, std::int64_t head_dim,
+                 bool causal, bool backward);
+Kernel memory_bound(Bytes traffic);
+
+/// Wall time of one kernel on an otherwise idle GPU. Throws Infeasible when the GPU has no peak for the type.
+Picoseconds kernel_time(const GpuSpec& gpu, const Kernel& kernel);
+
+}  // namespace clustersim

@@ -1,0 +1,80 @@
+// The network between nodes: what every topology provides, and the table of topologies.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/settings.hpp"
+#include "topologies/network.hpp"
+#include "topologies/routing.hpp"
+
+namespace clustersim {
+
+/// A device of a node that the fabric connects: a NIC, or the GPU itself where there are no NICs (TPU).
+struct Endpoint {
+  DeviceId device;
+  std::uint32_t node = 0;
+  std::uint32_t rail = 0;  // index of the NIC within its node
+};
+
+/// One row of a bill of materials.
+struct SwitchTier {
+  std::string name;            // "leaf", "spine", "core"
+  std::int64_t switches = 0;
+  std::int64_t ports_down = 0;  // per switch
+  std::int64_t ports_up = 0;
+  std::int64_t cables_down = 0;  // cables between this tier and the one below, all together
+  double oversubscription = 1;   // down capacity / up capacity of this tier; 1 at the top
+};
+
+/// Closed forms of a regular fabric. Hops count links between endpoints; negative = not known in closed form.
+struct FabricFigures {
+  std::vector<SwitchTier> tiers;
+  std::int64_t cables = 0;
+  Rate bisection{-1};            // smallest capacity, one direction, across a balanced cut
+  std::int64_t bisection_links = -1;
+  double diameter_hops = -1;
+  double mean_hops = -1;         // over ordered pairs of distinct endpoints
+};
+
+/// Knows the links it added and how transfers find their way over them. Routes are computed, not stored.
+class Fabric {
+ public:
+  virtual ~Fabric() = default;
+  /// Appends the way from one endpoint to another (indices into the endpoints the fabric was built on; from != to).
+  /// Throws Infeasible when there is none (rail-only fabrics between rails).
+  virtual void route(std::uint32_t from, std::uint32_t to, const Routing& routing, Route& out) const = 0;
+  /// Links of an in-network reduction tree over `endpoints`, up with share 1 and down with share 1 per unit of data.
+  /// False when the fabric cannot (no tree, or its switches do not reduce).
+  virtual bool reduction_tree(std::span<const std::uint32_t> endpoints, Route& out) const;
+  [[nodiscard]] virtual FabricFigures figures() const = 0;
+};
+
+/// What every topology gets besides its own parameters.
+struct FabricContext {
+  Network& network;
+  std::span<const Endpoint> endpoints;
+  std::uint32_t nodes = 0;
+  Rate link_rate{0};              // per direction, of every fabric link unless the parameters say otherwise
+  Picoseconds link_latency{0};    // cable plus the switch it enters
+  LinkKind link_kind = LinkKind::infiniband;
+  bool in_network_reduction = false;
+};
+
+struct FabricEntry {
+  std::string_view name;
+  std::string_view help;
+  std::span<const Parameter> schema;
+  std::unique_ptr<Fabric> (*build)(const FabricContext& context, const Settings& settings);
+};
+
+/// fat-tree, torus, single-switch, ...: the whole registry (topologies/all.cpp).
+std::span<const FabricEntry> fabrics();
+/// Throws BadInput with the nearest name.
+const FabricEntry& find_fabric(std::string_view name, const SourceLocation& where = {});
+
+}  // namespace clustersim
