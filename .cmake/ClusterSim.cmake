@@ -38,8 +38,8 @@ function(clustersim_embed target function folder)
   add_custom_command(
     OUTPUT "${output}"
     COMMAND ${CMAKE_COMMAND} "-DFUNCTION=${function}" "-DFOLDER=${folder}" "-DFILES=${files}" "-DOUTPUT=${output}" -P
-            "${PROJECT_SOURCE_DIR}/cmake/embed.cmake"
-    DEPENDS ${depends} "${PROJECT_SOURCE_DIR}/cmake/embed.cmake"
+            "${PROJECT_SOURCE_DIR}/.cmake/embed.cmake"
+    DEPENDS ${depends} "${PROJECT_SOURCE_DIR}/.cmake/embed.cmake"
     VERBATIM)
   target_sources(${target} PRIVATE "${output}")
 endfunction()
