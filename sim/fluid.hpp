@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -49,7 +50,10 @@ struct ActivitySpec {
 /// own cap or by a saturated resource on which no other activity has a larger rate / weight.
 /// All changes of one instant are solved together at the end of the instant; only the connected components of
 /// resources and activities that a change touched are solved again.
-/// Completion is rounded once to the clock; an activity is then credited with exactly its amount.
+/// Completion is rounded once, up to the next tick of the clock, so never early; an activity is then credited with
+/// exactly its amount. Completions of the same tick are told in the order the activities were started.
+/// A completion beyond the range of the clock is not scheduled (the activity is as good as stalled).
+/// Asking for the rate or the remainder of a dead id is a bug (BrokenContract).
 class Fluid final : private EventHandler, private InstantHook {
  public:
   explicit Fluid(Simulation<Picoseconds>& simulation);
@@ -76,7 +80,7 @@ class Fluid final : private EventHandler, private InstantHook {
   [[nodiscard]] std::size_t active() const;        // started and not finished (latency phase included)
   [[nodiscard]] std::size_t stalled();             // active with rate 0 after their latency
   [[nodiscard]] std::uint64_t activity_events() const;  // starts + ends + capacity changes so far
-  [[nodiscard]] std::uint64_t solves() const;
+  [[nodiscard]] std::uint64_t solves() const;           // connected components solved so far
 
   /// Checks the allocation against its definition (within capacity, every activity bottlenecked); throws BrokenContract.
   void check_invariants();
@@ -85,7 +89,7 @@ class Fluid final : private EventHandler, private InstantHook {
   void on_event(std::uint64_t payload) override;
   void on_instant_end() override;
   struct Implementation;
-  Implementation* implementation_;
+  std::unique_ptr<Implementation> implementation_;
 };
 
 /// Reference allocation for tests and for one-off questions: rates of a fixed set of activities.

@@ -54,8 +54,8 @@ enum class ValueKind {
 struct Parameter {
   std::string_view name;
   ValueKind kind = ValueKind::text;
-  std::string_view default_text;   // as it would be written in TOML without quotes; "" = no default
-  std::string_view help;           // one line
+  std::string_view default_text = {};   // as it would be written in TOML without quotes; "" = no default
+  std::string_view help = {};      // one line
   bool required = false;
   double minimum = -1e300;         // in SI units (bytes, bytes/s, seconds, FLOP/s, W, $) or plain; also per array element
   double maximum = 1e300;
@@ -66,7 +66,9 @@ struct Parameter {
 /// A checked table: typed access by name. Asking for a name outside the schema, or a kind it does not have, is a bug.
 class Settings {
  public:
-  [[nodiscard]] bool has(std::string_view name) const;  // written by the user or defaulted
+  /// Written by the user or defaulted. Absent lists read as empty; an absent table reads as its defaults unless it has
+  /// required keys, in which case it is absent as a whole.
+  [[nodiscard]] bool has(std::string_view name) const;
   [[nodiscard]] bool given(std::string_view name) const;  // written by the user
   [[nodiscard]] bool boolean(std::string_view name) const;
   [[nodiscard]] std::int64_t integer(std::string_view name) const;
@@ -98,6 +100,7 @@ class Settings {
   [[nodiscard]] Value resolved() const;
 
  private:
+  friend class SettingsParser;  // settings.cpp
   friend Settings check_settings(const Value&, std::span<const Parameter>, std::string);
   using Parsed = std::variant<std::monostate, bool, std::int64_t, double, std::string, std::vector<std::int64_t>,
                               std::vector<double>, std::vector<std::string>, std::shared_ptr<Settings>,
