@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <iosfwd>
 #include <memory>
 #include <span>
 #include <string>
@@ -20,13 +21,13 @@ struct NodeGroup {
 };
 
 struct ClusterSpec {
-  std::vector<NodeGroup> nodes;          // node numbers run through the groups in order
-  const FabricEntry* fabric = nullptr;   // may be null when there is one node only
+  std::vector<NodeGroup> nodes;         // node numbers run through the groups in order
+  const FabricEntry* fabric = nullptr;  // may be null when there is one node only
   const Settings* fabric_settings = nullptr;
-  Rate link_rate{0};                     // 0 = the NICs' rate
+  Rate link_rate{0};  // 0 = the NICs' rate
   Picoseconds link_latency{0};
   LinkKind link_kind = LinkKind::infiniband;
-  bool in_network_reduction = false;     // switches can reduce (SHARP)
+  bool in_network_reduction = false;  // switches can reduce (SHARP)
   Routing routing;
 };
 
@@ -49,7 +50,8 @@ class Cluster {
   /// Appends the way from one GPU to another (from != to). Between nodes it leaves through `from_nic` and arrives
   /// through `to_nic` (local NIC numbers; kNearest = the GPU's nearest). Throws Infeasible when there is no way.
   static constexpr std::uint32_t kNearest = ~0U;
-  void route(GpuId from, GpuId to, Route& out, std::uint32_t from_nic = kNearest, std::uint32_t to_nic = kNearest) const;
+  void route(GpuId from, GpuId to, Route& out, std::uint32_t from_nic = kNearest,
+             std::uint32_t to_nic = kNearest) const;
 
   /// Appends one GPU's link into / out of its node's NVSwitches; false when the node has none.
   bool route_to_nvswitch(GpuId gpu, Route& out) const;
@@ -59,6 +61,12 @@ class Cluster {
   bool reduction_tree(std::span<const GpuId> gpus, Route& out) const;
 
  private:
+  void lay_nodes(const ClusterSpec& spec);
+  void lay_node(std::uint32_t group);
+  [[nodiscard]] std::uint32_t endpoint_of(GpuId gpu, std::uint32_t nic) const;
+  void route_out(GpuId gpu, std::uint32_t endpoint, Route& out) const;
+  void route_in(GpuId gpu, std::uint32_t endpoint, Route& out) const;
+
   Network network_;
   std::vector<std::unique_ptr<NodeTemplate>> templates_;
   std::vector<std::uint32_t> template_of_node_;
@@ -76,7 +84,7 @@ class Cluster {
 struct MeasuredFigures {
   std::int64_t diameter_hops = 0;  // between endpoints
   double mean_hops = 0;
-  bool sampled = false;            // from `sources` endpoints instead of all
+  bool sampled = false;  // from `sources` endpoints instead of all
   std::int64_t sources = 0;
 };
 /// Breadth-first search from every endpoint, or from a seeded sample of `max_sources` of them.

@@ -19,11 +19,12 @@ struct Endpoint {
   DeviceId device;
   std::uint32_t node = 0;
   std::uint32_t rail = 0;  // index of the NIC within its node
+  Rate rate{0};            // most that the device itself can do, per direction; 0 = whatever the fabric's link does
 };
 
 /// One row of a bill of materials.
 struct SwitchTier {
-  std::string name;            // "leaf", "spine", "core"
+  std::string name;  // "leaf", "spine", "core"
   std::int64_t switches = 0;
   std::int64_t ports_down = 0;  // per switch
   std::int64_t ports_up = 0;
@@ -35,10 +36,10 @@ struct SwitchTier {
 struct FabricFigures {
   std::vector<SwitchTier> tiers;
   std::int64_t cables = 0;
-  Rate bisection{-1};            // smallest capacity, one direction, across a balanced cut
+  Rate bisection{-1};  // smallest capacity, one direction, across a balanced cut
   std::int64_t bisection_links = -1;
   double diameter_hops = -1;
-  double mean_hops = -1;         // over ordered pairs of distinct endpoints
+  double mean_hops = -1;  // over ordered pairs of distinct endpoints
 };
 
 /// Knows the links it added and how transfers find their way over them. Routes are computed, not stored.
@@ -52,6 +53,9 @@ class Fabric {
   /// False when the fabric cannot (no tree, or its switches do not reduce).
   virtual bool reduction_tree(std::span<const std::uint32_t> endpoints, Route& out) const;
   [[nodiscard]] virtual FabricFigures figures() const = 0;
+  /// Side lengths when the fabric joins its endpoints as a torus, the first side varying fastest with the endpoint's
+  /// number; empty for every other fabric. Algorithms that follow the wiring ask for it.
+  [[nodiscard]] virtual std::span<const std::uint32_t> torus_sides() const { return {}; }
 };
 
 /// What every topology gets besides its own parameters.
@@ -59,11 +63,18 @@ struct FabricContext {
   Network& network;
   std::span<const Endpoint> endpoints;
   std::uint32_t nodes = 0;
-  Rate link_rate{0};              // per direction, of every fabric link unless the parameters say otherwise
-  Picoseconds link_latency{0};    // cable plus the switch it enters
+  Rate link_rate{0};            // per direction, of every fabric link unless the parameters say otherwise
+  Picoseconds link_latency{0};  // cable plus the switch it enters
   LinkKind link_kind = LinkKind::infiniband;
   bool in_network_reduction = false;
+  /// Rate of an endpoint's own cable: the slower of its two ends.
+  [[nodiscard]] Rate endpoint_rate(const Endpoint& endpoint) const {
+    return endpoint.rate > Rate(0) && endpoint.rate < link_rate ? endpoint.rate : link_rate;
+  }
 };
+
+/// More cables than this are refused before anything is allocated (two links each, 32 bytes a link).
+inline constexpr std::int64_t kMostCables = 50'000'000;
 
 struct FabricEntry {
   std::string_view name;

@@ -25,12 +25,13 @@ std::string_view name(LinkKind kind);
 
 struct Device {
   DeviceKind kind = DeviceKind::gpu;
-  std::uint8_t tier = 0;       // switches: 1 = leaf, 2 = spine, 3 = core; 0 otherwise
-  std::uint32_t node = ~0U;    // which node it sits in; ~0 for switches of the fabric
-  std::uint32_t index = 0;     // within its node and kind, or within its tier
+  std::uint8_t tier = 0;     // switches: 1 = leaf, 2 = spine, 3 = core; 0 otherwise
+  std::uint32_t node = ~0U;  // which node it sits in; ~0 for switches of the fabric
+  std::uint32_t index = 0;   // within its node and kind, or within its tier
 };
 
-/// One direction of a cable or trace. Capacity is the line rate; protocol efficiency belongs to the communication model.
+/// One direction of a cable or trace. Capacity is the line rate; protocol efficiency belongs to the communication
+/// model.
 struct Link {
   DeviceId from;
   DeviceId to;
@@ -66,14 +67,17 @@ class Network {
   // Resources: links 0..links-1, then bundles.
   [[nodiscard]] std::uint32_t resources() const { return static_cast<std::uint32_t>(links_.size() + bundles_.size()); }
   [[nodiscard]] std::uint32_t resource(LinkId id) const { return id.value(); }
-  [[nodiscard]] std::uint32_t resource(BundleId id) const { return static_cast<std::uint32_t>(links_.size()) + id.value(); }
+  [[nodiscard]] std::uint32_t resource(BundleId id) const {
+    return static_cast<std::uint32_t>(links_.size()) + id.value();
+  }
   [[nodiscard]] Rate resource_capacity(std::uint32_t resource) const;
   [[nodiscard]] LinkKind resource_kind(std::uint32_t resource) const;
-  [[nodiscard]] std::string resource_name(std::uint32_t resource) const;  // "node3/nic2 -> leaf5", "pod 1 uplinks (3072 x 400 Gb/s)"
+  [[nodiscard]] std::string resource_name(
+      std::uint32_t resource) const;  // "node3/nic2 -> leaf5", "pod 1 uplinks (3072 x 400 Gb/s)"
 
   [[nodiscard]] std::string device_name(DeviceId id) const;  // "node3/gpu2", "node3/nic0", "leaf5", "spine12", "core3"
   [[nodiscard]] std::string link_name(LinkId id) const;      // "node3/nic2 -> leaf5"
-  [[nodiscard]] std::optional<LinkId> find_link(std::string_view name) const;      // first of parallel links
+  [[nodiscard]] std::optional<LinkId> find_link(std::string_view name) const;  // first of parallel links
   [[nodiscard]] std::optional<DeviceId> find_device(std::string_view name) const;
 
   /// The same graph for Boost.Graph's algorithms; vertex i is device i.

@@ -17,19 +17,19 @@ namespace clustersim {
 struct NodeShape {
   std::string name;
   std::uint32_t gpus = 8;
-  std::string interconnect = "nvswitch";      // one of node_interconnects()
-  Rate gpu_link{0};                           // scale-up, all links of one GPU, per direction
-  Picoseconds gpu_link_latency{0};
-  bool in_network_reduction = false;          // NVLS: the NVSwitches reduce and multicast
-  std::uint32_t nics = 8;                     // 0: the fabric attaches to the GPUs themselves
-  Rate nic_rate{0};                           // per direction
-  Picoseconds nic_latency{0};
+  std::string interconnect = "nvswitch";  // one of node_interconnects()
+  Rate gpu_link{0};                       // scale-up, all links of one GPU, per direction
+  Picoseconds gpu_link_latency{0};        // of one link: GPU to NVSwitch, NVSwitch to GPU, or GPU to GPU
+  bool in_network_reduction = false;      // NVLS: the NVSwitches reduce and multicast
+  std::uint32_t nics = 8;                 // 0: the fabric attaches to the GPUs themselves
+  Rate nic_rate{0};                       // per direction
+  Picoseconds nic_latency{0};             // one way through the adapter
   std::uint32_t cpus = 2;
-  std::uint32_t pcie_switches = 0;            // 0: GPUs and NICs hang on the CPUs' root ports
-  Rate pcie_rate{0};                          // x16 slot, per direction
-  Picoseconds pcie_latency{0};
-  Rate cpu_link{0};                           // between sockets, per direction
-  std::vector<std::uint32_t> nic_of_gpu;      // nearest NIC; empty = spread evenly (gpu x nics / gpus)
+  std::uint32_t pcie_switches = 0;        // 0: GPUs and NICs hang on the CPUs' root ports
+  Rate pcie_rate{0};                      // x16 slot, per direction
+  Picoseconds pcie_latency{0};            // of one PCIe or socket-to-socket link
+  Rate cpu_link{0};                       // between any two sockets, per direction; 0: not joined
+  std::vector<std::uint32_t> nic_of_gpu;  // nearest NIC; empty = spread evenly (gpu x nics / gpus)
 };
 
 /// A node's wiring, built once per shape and laid into the network once per node.
@@ -60,6 +60,9 @@ class NodeTemplate {
   [[nodiscard]] const LocalPath& switch_to_gpu(std::uint32_t gpu) const;
   [[nodiscard]] std::uint32_t nearest_nic(std::uint32_t gpu) const { return nic_of_gpu_[gpu]; }
 
+  /// True when the two GPUs reach each other over scale-up links, without PCIe.
+  [[nodiscard]] bool joined_by_scale_up(std::uint32_t from, std::uint32_t to) const;
+
   // For interconnect builders (one file each): local device numbers as laid.
   std::uint32_t add_device(DeviceKind kind, std::uint32_t index);
   std::uint32_t add_cable(std::uint32_t a, std::uint32_t b, Rate rate, Picoseconds latency, LinkKind kind);
@@ -72,13 +75,18 @@ class NodeTemplate {
     Picoseconds latency;
     LinkKind kind;
   };
+  class PathSearch;
+  void add_host_links();
   void find_paths();
+  [[nodiscard]] std::uint32_t nearest_cpu(std::uint32_t gpu) const;
+  void check_nic_way(std::uint32_t gpu, std::uint32_t nic) const;
 
   NodeShape shape_;
   std::vector<Device> devices_;
   std::vector<LocalLink> links_;
   std::vector<std::uint32_t> nic_of_gpu_;
   std::vector<LocalPath> gpu_gpu_, gpu_nic_, nic_gpu_, gpu_cpu_, gpu_switch_, switch_gpu_;
+  std::vector<bool> scale_up_;  // per pair of GPUs
 };
 
 /// How the GPUs of a node are joined: nvswitch, full-mesh, hybrid-cube-mesh, pcie. One file each.
