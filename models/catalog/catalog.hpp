@@ -31,27 +31,28 @@ struct Provenance {
 
 /// The few constants of the kernel-time model (models/compute/kernel_time.hpp says what each means).
 struct KernelConstants {
-  double gemm_efficiency = 0.8;        // sustained share of dense peak on large, perfectly tiled GEMMs
-  double memory_efficiency = 0.9;      // sustained share of memory bandwidth on large streams
-  double attention_efficiency = 0.6;   // sustained share of dense peak in fused attention, forward
-  std::uint32_t tile_m = 128;          // GEMM output tile of one compute unit
+  double gemm_efficiency = 0.8;       // sustained share of dense peak on large, perfectly tiled GEMMs
+  double memory_efficiency = 0.9;     // sustained share of memory bandwidth on large streams
+  double attention_efficiency = 0.6;  // sustained share of dense peak in fused attention, forward
+  std::uint32_t tile_m = 128;         // largest GEMM output tile of one compute unit; halves of it are tried too
   std::uint32_t tile_n = 128;
-  Picoseconds launch{4'000'000};       // a kernel's fixed cost on a busy stream
-  Bytes ramp_bytes{1'000'000};         // stream size at which half the sustained bandwidth is reached
+  double ramp_depth = 128;        // inner dimension (GEMM k, attention keys) that filling a tile's pipeline costs
+  Picoseconds launch{4'000'000};  // a kernel's fixed cost on a busy stream
+  Bytes ramp_bytes{1'000'000};    // stream size at which half the sustained bandwidth is reached, launch apart
 };
 
 struct GpuSpec {
-  std::string name;                     // "h100-sxm"
-  std::string title;                    // "NVIDIA H100 SXM 80GB"
+  std::string name;   // "h100-sxm"
+  std::string title;  // "NVIDIA H100 SXM 80GB"
   std::string vendor;
   std::string architecture;
   std::array<FlopRate, kDataTypes> dense_peak{};  // 0 = not supported
   Bytes memory{0};
   Rate memory_bandwidth{0};
   Bytes l2_cache{0};
-  std::uint32_t compute_units = 0;      // SMs, CUs, TensorCores
-  Rate scale_up{0};                     // all scale-up links of one GPU, per direction
-  Rate pcie{0};                         // per direction
+  std::uint32_t compute_units = 0;  // SMs, CUs, TensorCores
+  Rate scale_up{0};                 // all scale-up links of one GPU, per direction
+  Rate pcie{0};                     // per direction
   Watts tdp{0};
   Watts idle{0};
   KernelConstants kernel;
@@ -63,9 +64,9 @@ struct NicSpec {
   std::string name;
   std::string title;
   LinkKind kind = LinkKind::infiniband;
-  Rate rate{0};                         // per direction
-  Picoseconds latency{0};               // one way through the adapter
-  double efficiency = 0.97;             // payload share of line rate on large messages
+  Rate rate{0};              // per direction
+  Picoseconds latency{0};    // one way through the adapter
+  double efficiency = 0.97;  // payload share of line rate on large messages
   std::map<std::string, Provenance> provenance;
 };
 
@@ -82,40 +83,40 @@ struct SwitchSpec {
 };
 
 struct NodeSpec {
-  std::string name;                     // "dgx-h100"
+  std::string name;  // "dgx-h100"
   std::string title;
-  std::string gpu;                      // catalog name
-  std::string nic;                      // catalog name; "" = none
-  NodeShape shape;                      // complete: rates filled in from the GPU and NIC entries
+  std::string gpu;  // catalog name
+  std::string nic;  // catalog name; "" = none
+  NodeShape shape;  // complete: rates filled in from the GPU and NIC entries
   Bytes host_memory{0};
   Watts max_power{0};
-  double scale_up_efficiency = 0.8;     // payload share of the scale-up line rate on large messages
+  double scale_up_efficiency = 0.8;  // payload share of the scale-up line rate on large messages
   double pcie_efficiency = 0.85;
   std::map<std::string, Provenance> provenance;
 };
 
 /// A dense or mixture-of-experts decoder as published.
 struct TransformerSpec {
-  std::string name;                     // "llama3-405b"
+  std::string name;  // "llama3-405b"
   std::string title;
   std::int64_t layers = 0;
   std::int64_t hidden = 0;
   std::int64_t heads = 0;
   std::int64_t kv_heads = 0;
   std::int64_t head_dim = 0;
-  std::int64_t ffn_hidden = 0;          // of a dense layer
-  bool gated = true;                    // SwiGLU (three matrices) or GELU (two)
+  std::int64_t ffn_hidden = 0;  // of a dense layer
+  bool gated = true;            // SwiGLU (three matrices) or GELU (two)
   std::int64_t vocabulary = 0;
-  std::int64_t sequence_length = 0;     // trained length
+  std::int64_t sequence_length = 0;  // trained length
   bool tied_embeddings = false;
   bool learned_positions = false;
-  bool biases = false;                  // linear layers with bias and LayerNorm with shift (GPT style)
+  bool biases = false;  // linear layers with bias and LayerNorm with shift (GPT style)
   // mixture of experts; experts = 0 means dense
   std::int64_t experts = 0;
   std::int64_t experts_per_token = 0;
   std::int64_t shared_experts = 0;
   std::int64_t expert_ffn_hidden = 0;
-  std::int64_t dense_layers = 0;        // leading layers without experts
+  std::int64_t dense_layers = 0;  // leading layers without experts
   // multi-head latent attention (DeepSeek); 0 = ordinary attention
   std::int64_t kv_lora_rank = 0;
   std::int64_t q_lora_rank = 0;
@@ -140,11 +141,11 @@ class Catalog {
   [[nodiscard]] const TransformerSpec& transformer(std::string_view name, const SourceLocation& where = {}) const;
 
   struct Entry {
-    std::string kind;   // "gpu", "nic", "switch", "node", "model"
+    std::string kind;  // "gpu", "nic", "switch", "node", "model"
     std::string name;
     std::string title;
   };
-  [[nodiscard]] std::vector<Entry> entries() const;                 // by kind, then name
+  [[nodiscard]] std::vector<Entry> entries() const;  // by kind, then name
   /// Every figure of an entry with unit, source and an "assumed" mark, ready to print. Throws BadInput.
   [[nodiscard]] std::string describe(std::string_view name) const;
 
@@ -155,8 +156,12 @@ class Catalog {
   std::map<std::string, NodeSpec, std::less<>> nodes_;
   std::map<std::string, TransformerSpec, std::less<>> transformers_;
   std::map<std::string, Value, std::less<>> raw_;  // "gpu/h100-sxm" -> resolved entry, for describe()
-  void add_text(std::string_view text, const std::string& file);
+  void add(const std::vector<Value>& files);
+  [[nodiscard]] std::string describe_entry(const std::string& key) const;
 };
+
+/// A transformer written as a table (the keys of a catalog model), for models that are in no catalog. Throws BadInput.
+TransformerSpec read_transformer(const Value& table, const std::string& name);
 
 /// Reads TOML text into a Value tree with places. Throws BadInput with file:line for syntax errors.
 Value parse_toml(std::string_view text, const std::string& file);
