@@ -1,0 +1,130 @@
+// From scenario to hardware: what is degraded, what is refused before anything is allocated.
+#include "scenarios/build.hpp"
+
+#include <string>
+#include <vector>
+
+#include "sim/errors.hpp"
+#include "tests/catch.hpp"
+
+using namespace clustersim;
+
+namespace {
+
+const std::string kBase = R"(
+name = "unit"
+[cluster]
+node = "dgx-h100"
+nodes = 2
+[cluster.network]
+topology = "single-switch"
+[[jobs]]
+workload = "transformer-training"
+model = "llama3-8b"
+global_batch = 16
+parallel = {tensor = 2, data = 8}
+zero_stage = 1
+)";
+
+Scenario load(std::vector<std::string> set = {}) { return load_scenario_text(kBase, "unit.toml", {std::move(set), true}); }
+
+template <class Error>
+std::string message_of(const std::vector<std::string>& set) {
+  try {
+    const Scenario scenario = load(set);
+    const BuiltCluster built = build_cluster(scenario);
+    if (scenario.job) build_workload(scenario, built);
+  } catch (const Error& problem) {
+    return problem.what();
+  }
+  return "";
+}
+
+bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+/// A link out of the first NIC of node 0 into the fabric.
+LinkId first_uplink(const Network& network) {
+  const DeviceId nic = *network.find_device("node0/nic0");
+  for (std::size_t i = 0; i < network.links().size(); ++i) {
+    const Link& link = network.link(LinkId(i));
+    if (link.from == nic && network.device(link.to).kind == DeviceKind::network_switch) return LinkId(i);
+  }
+  FAIL("node0/nic0 has no link into the fabric");
+  return {};
+}
+
+}  // namespace
+
+TEST_CASE("a degraded link keeps its share of the line rate, one way or both") {
+  const BuiltCluster healthy = build_cluster(load());
+  const Network& network = healthy.cluster->network();
+  const LinkId uplink = first_uplink(network);
+  const std::string name = network.link_name(uplink);
+  const Link& link = network.link(uplink);
+  const LinkId downlink = *network.find_link(network.device_name(link.to) + " -> " + network.device_name(link.from));
+
+  const auto degraded = [&](const std::string& more) {
+    return build_cluster(load({"cluster.degraded=[{link = \"" + name + "\", capacity_factor = 0.25" + more + "}]"}));
+  };
+  const BuiltCluster one = degraded("");
+  CHECK(one.cluster->network().link(uplink).capacity == link.capacity * 0.25);
+  CHECK(one.cluster->network().link(downlink).capacity == network.link(downlink).capacity);
+  const BuiltCluster both = degraded(", both_directions = true");
+  CHECK(both.cluster->network().link(uplink).capacity == link.capacity * 0.25);
+  CHECK(both.cluster->network().link(downlink).capacity == network.link(downlink).capacity * 0.25);
+}
+
+TEST_CASE("nominal hardware ignores what is degraded") {
+  const Scenario scenario = load({"cluster.degraded=[{gpu = 3, slowdown = 1.5}]"});
+  const BuiltCluster described = build_cluster(scenario);
+  REQUIRE(described.gpu_slowdown.size() == 16);
+  CHECK(described.gpu_slowdown[3] == 1.5);
+  CHECK(described.gpu_slowdown[4] == 1.0);
+  CHECK(build_cluster(scenario, Health::nominal).gpu_slowdown.empty());
+}
+
+TEST_CASE("a slow GPU reaches the job's ranks") {
+  const Scenario scenario = load({"cluster.degraded=[{gpu = 3, slowdown = 1.5}]"});
+  const BuiltCluster built = build_cluster(scenario);
+  const BuiltWorkload workload = build_workload(scenario, built);
+  REQUIRE(workload.job.slowdown.size() == 16);
+  for (std::size_t rank = 0; rank < 16; ++rank) {
+    CHECK(workload.job.slowdown[rank] == (workload.job.gpu_of[rank] == GpuId(3U) ? 1.5 : 1.0));
+  }
+}
+
+TEST_CASE("a degraded link that does not exist is explained") {
+  CHECK(contains(message_of<BadInput>({"cluster.degraded=[{link = \"nonsense\", capacity_factor = 0.5}]"}), "from -> to"));
+  CHECK(contains(message_of<BadInput>({"cluster.degraded=[{link = \"node0/nic9 -> node0/nic1\", capacity_factor = 0.5}]"}),
+                 "no device \"node0/nic9\""));
+  const std::string unjoined =
+      message_of<BadInput>({"cluster.degraded=[{link = \"node0/gpu0 -> node1/gpu0\", capacity_factor = 0.5}]"});
+  CHECK(contains(unjoined, "there is no such link; from \"node0/gpu0\" lead: node0/gpu0 -> "));
+}
+
+TEST_CASE("a cluster beyond this machine's memory is refused before it is built") {
+  const std::string text = message_of<Infeasible>({"cluster.nodes=1000000"});
+  CHECK(contains(text, "8000000 GPUs"));
+  CHECK(contains(text, "would fit"));
+}
+
+TEST_CASE("a job that spans two kinds of GPU is refused, one that does not is not") {
+  const std::vector<std::string> two = {
+      "cluster={groups = [{node = \"dgx-h100\", count = 1}, {node = \"dgx-a100\", count = 1}], network = {topology = "
+      "\"single-switch\", link_rate = \"200 Gb/s\"}}"};
+  CHECK(contains(message_of<Infeasible>(two), "two kinds of GPU"));
+  std::vector<std::string> one = two;
+  one.emplace_back("jobs[0].parallel={tensor = 2, data = 4}");
+  CHECK(message_of<Infeasible>(one).empty());
+}
+
+TEST_CASE("figures that are not published are told") {
+  const Scenario scenario = load();
+  const NodeSpec& node = scenario.catalog->node("dgx-h100");
+  bool any = false;
+  for (const auto& [key, origin] : scenario.catalog->gpu(node.gpu).provenance) any = any || origin.assumed;
+  const std::vector<std::string> notes = assumed_figures(scenario);
+  bool told = false;
+  for (const std::string& note : notes) told = told || contains(note, "gpu " + node.gpu);
+  CHECK(told == any);
+}
