@@ -50,19 +50,21 @@ struct LumpCounts {
   std::size_t resources = 0, resource_classes = 0;
 };
 
+/// One row per collective, cause and algorithm.
 struct CommunicationSummary {
   Collective collective = Collective::all_reduce;
   Cause exposed_as = Cause::exposed_other;
   std::string_view algorithm;
   std::string reason;
   std::uint64_t operations = 0;  // over all communicators
-  double bytes = 0;              // moved over point-to-point edges, all communicators
+  double bytes = 0;              // plan amounts (bytes of the busiest point-to-point edge), all communicators
   Picoseconds busy{0};           // summed transfer time of one communicator, longest class
 };
 
 struct StepResult {
   Picoseconds step_time{0};
   std::vector<RankClass> rank_classes;
+  std::vector<std::uint32_t> rank_class_of;    // per rank: index into rank_classes
   std::vector<ResourceUsage> resources;        // those that carried anything, busiest first
   std::vector<CommunicationSummary> communication;
   std::vector<TimelineInterval> timeline;

@@ -2,9 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <limits>
+#include <map>
 #include <span>
 #include <string>
+#include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "models/collectives/collective.hpp"
@@ -82,7 +86,8 @@ struct Job {
   }
   /// Adds a communicator and enters it in the given slot of each member (slots[i] for members[i]; a member may be
   /// entered under different slots, as sender and receiver are).
-  CommunicatorId add_communicator(std::span<const RankId> ranks, std::span<const std::uint16_t> slot_per_member);
+  /// program_of and slots must be complete before the first call.
+  CommunicatorId add_communicator(std::span<const RankId> ranks_of_it, std::span<const std::uint16_t> slot_per_member);
 };
 
 /// Writes programs: keeps instruction numbers, labels and waits consistent.
@@ -98,10 +103,15 @@ class ProgramBuilder {
   std::uint32_t finish();
 
  private:
+  using OperationKey = std::tuple<Collective, std::int64_t, Cause>;
+  static OperationKey key(const Operation& operation);
+  std::uint32_t append(Instruction instruction, std::span<const std::uint32_t> waits);
   std::uint32_t label_index(std::string_view label);
   std::uint32_t operation_index(const Operation& operation);
   Job& job_;
   Program program_;
+  std::map<std::string, std::uint32_t, std::less<>> labels_;
+  std::map<OperationKey, std::uint32_t> operations_;
 };
 
 }  // namespace clustersim
