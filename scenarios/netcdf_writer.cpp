@@ -224,8 +224,10 @@ NetcdfFile::NetcdfFile() {
   const Hdf5Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose, "make properties");
   constexpr std::size_t kGrowth = std::size_t{1} << 20U;
   require(H5Pset_fapl_core(access.get(), kGrowth, false), "keep a file in memory");
-  // The format of HDF5 1.8: creation order needs it, and every netCDF-4 library reads it.
-  require(H5Pset_libver_bounds(access.get(), H5F_LIBVER_V18, H5F_LIBVER_V18), "choose the format");
+  // The earliest format that can hold each object, so that every netCDF-4 library reads it. It also keeps the superblock at
+  // version 0, without a checksum: H5Fget_file_image clears the "open for writing" flag of later ones and leaves the
+  // checksum as it was (seen in HDF5 1.10.8), so that nobody can open the image.
+  require(H5Pset_libver_bounds(access.get(), H5F_LIBVER_EARLIEST, H5F_LIBVER_V18), "choose the format");
   const Hdf5Handle properties(H5Pcreate(H5P_FILE_CREATE), H5Pclose, "make properties");
   constexpr unsigned kOrdered = H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED;
   require(H5Pset_link_creation_order(properties.get(), kOrdered), "track the order");

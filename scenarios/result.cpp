@@ -88,6 +88,7 @@ Json communication_json(const std::vector<CommunicationSummary>& communication) 
 void add_step(Json& json, const StepReport& report) {
   constexpr std::size_t kTopResources = 10;
   json["workload"] = report.workload;
+  json["job"] = report.job;
   json["gpus"] = report.ranks;
   json["step_time_s"] = report.step_time_s;
   json["tokens_per_s"] = report.tokens_per_s;

@@ -93,7 +93,7 @@ void run_job(const Scenario& scenario, const BuiltCluster& built, const RunOptio
   BuiltWorkload workload = build_workload(scenario, built);
   StepReport& report = result.step.emplace();
   report.workload = scenario.job->workload->name;
-  report.job = scenario.job->name;
+  report.job = scenario.job->name.empty() ? workload.job.name : scenario.job->name;
   report.ranks = workload.job.ranks();
   report.step = execute(workload.job, *built.cluster, scenario.communication, execution_options(options));
   report.figures = std::move(workload.figures);

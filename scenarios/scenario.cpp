@@ -364,7 +364,7 @@ Value read_job(const Value& jobs, std::optional<JobDescription>& job) {
   job.emplace();
   job->workload = &find_workload(name, location_of(table, "workload"));
   job->settings = check_owned(table, job_schema(), job->workload->schema, path);
-  job->name = job->settings.settings.has("name") ? job->settings.settings.text("name") : name;
+  if (job->settings.settings.has("name")) job->name = job->settings.settings.text("name");
   return Value{Value::Array{job->settings.settings.resolved()}, {}};
 }
 

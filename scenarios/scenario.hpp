@@ -71,7 +71,7 @@ struct ClusterDescription {
 
 struct JobDescription {
   const WorkloadEntry* workload = nullptr;
-  std::string name;
+  std::string name;  // "" when not written
   OwnedSettings settings;
 };
 

@@ -155,7 +155,7 @@ constexpr Parameter kCommunication[] = {
 
 constexpr Parameter kJob[] = {
     {.name = "workload", .kind = text, .help = "See `clustersim list workloads`", .required = true},
-    {.name = "name", .kind = text, .help = "Names the job; default: the workload's name"},
+    {.name = "name", .kind = text, .help = "Names the job; default: what it trains"},
 };
 
 constexpr Parameter kNcclTest[] = {

@@ -17,11 +17,13 @@ std::string percent(double share) { return fmt::format("{:.1f} %", share * 100);
 
 /// "16,384"
 std::string grouped(double count) {
-  std::string digits = fmt::format("{:.0f}", count);
-  for (std::ptrdiff_t at = static_cast<std::ptrdiff_t>(digits.size()) - 3; at > 0; at -= 3) {
-    digits.insert(static_cast<std::size_t>(at), ",");
+  const std::string digits = fmt::format("{:.0f}", count);
+  std::string text;
+  for (std::size_t i = 0; i < digits.size(); ++i) {
+    if (i > 0 && (digits.size() - i) % 3 == 0) text += ',';
+    text += digits[i];
   }
-  return digits;
+  return text;
 }
 
 std::string gib(double bytes) { return fmt::format("{:.2f} GiB", bytes / 0x1p30); }
@@ -53,8 +55,8 @@ std::string memory_breakdown(const MemoryReport& memory) {
 
 void add_figures(Lines& out, const StepReport& report) {
   const WorkloadFigures& figures = report.figures;
-  out.entry("job", fmt::format("{} on {} GPUs, {:.4g} B parameters, {} tokens a step", report.job,
-                               grouped(static_cast<double>(report.ranks)), figures.parameters / 1e9,
+  out.entry("job", fmt::format("{} ({}) on {} GPUs, {:.4g} B parameters, {} tokens a step", report.job,
+                               report.workload, grouped(static_cast<double>(report.ranks)), figures.parameters / 1e9,
                                grouped(figures.tokens_per_step)));
   out.blank();
   out.entry("step time", format_duration(report.step_time_s));

@@ -1,5 +1,5 @@
-// A radix heap (Ahuja, Mehlhorn, Orlin, Tarjan, JACM 37, 1990): time never runs backwards, so digits of the time replace
-// the comparisons of a binary heap, and memory is read in order.
+// A radix heap (Ahuja, Mehlhorn, Orlin, Tarjan, JACM 37, 1990): time never runs backwards, so digits of the time
+// replace the comparisons of a binary heap, and memory is read in order.
 //
 // Entries later than base_ lie in the bucket (level, digit): `level` is the highest base-16 digit in which the time
 // differs from base_, `digit` its value there. The lowest occupied level, and in it the lowest occupied digit, cover a
@@ -14,10 +14,10 @@
 //
 // Equal times pop in push order: (1) the bucket of an entry is a function of (time, base_) alone, so entries of equal
 // time always lie in the same bucket; (2) a push appends to it; (3) when a bucket is split every lower level is empty,
-// and its entries are appended in their order; merging also keeps the order, because a bucket's times all go to the same
-// new bucket or differ; (4) the run is sorted stably; (5) an entry in the early heap was pushed after every entry of the
-// same time in the run, because the time was then <= base_ already, and the heap itself goes by (time, sequence).
-// Dropping cancelled entries keeps the order of the others.
+// and its entries are appended in their order; merging also keeps the order, because a bucket's times all go to the
+// same new bucket or differ; (4) the run is sorted stably; (5) an entry in the early heap was pushed after every entry
+// of the same time in the run, because the time was then <= base_ already, and the heap itself goes by (time,
+// sequence). Dropping cancelled entries keeps the order of the others.
 #include "sim/event_queue.hpp"
 
 #include <algorithm>
@@ -109,7 +109,8 @@ void EventQueue::sweep() {
   run_.erase(run_.begin(), run_.begin() + static_cast<std::ptrdiff_t>(run_next_));
   run_next_ = 0;
   drop_dead(run_);
-  const auto end = std::remove_if(early_.begin(), early_.end(), [this](const Early& early) { return dead(early.entry); });
+  const auto end =
+      std::remove_if(early_.begin(), early_.end(), [this](const Early& early) { return dead(early.entry); });
   dead_ -= static_cast<std::size_t>(early_.end() - end);
   early_.erase(end, early_.end());
   std::make_heap(early_.begin(), early_.end());

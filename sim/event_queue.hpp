@@ -84,9 +84,9 @@ class EventQueue {
   void drop_dead(Bucket& from);
   void sweep();
 
-  Bucket run_;                // sorted; every time <= base_
-  std::size_t run_next_ = 0;  // first unread entry of run_
-  std::vector<Early> early_;  // heap of later pushes with time <= base_
+  Bucket run_;                                                  // sorted; every time <= base_
+  std::size_t run_next_ = 0;                                    // first unread entry of run_
+  std::vector<Early> early_;                                    // heap of later pushes with time <= base_
   std::array<Bucket, std::size_t{kLevels} * kDigits> buckets_;  // every time > base_
   std::uint32_t occupied_levels_ = 0;                           // bit per level with an entry
   std::array<std::uint32_t, kLevels> occupied_digits_{};        // bit per bucket of the level with an entry

@@ -81,10 +81,10 @@ struct Fluid::Implementation {
   };
   struct Resource {
     double capacity = 0;
-    double left = 0;           // while filling: capacity not yet given away
-    double weight = 0;         // while filling: sum of coefficient x weight of activities not yet fixed
+    double left = 0;    // while filling: capacity not yet given away
+    double weight = 0;  // while filling: sum of coefficient x weight of activities not yet fixed
     std::uint64_t visited = 0;
-    std::uint32_t open = 0;    // while filling: activities not yet fixed
+    std::uint32_t open = 0;  // while filling: activities not yet fixed
     bool dirty = false;
     std::vector<Member> members;
   };
@@ -97,20 +97,23 @@ struct Fluid::Implementation {
     std::uint32_t uses = 0;  // first entry in uses_
     std::uint32_t use_count = 0;
   };
-  /// What the clock and the listener need.
-  struct Activity {
-    double amount = 0;
-    double remaining = 0;      // at time `updated`
+  /// What every change of rate reads and writes.
+  struct Progress {
+    double remaining = 0;  // at time `updated`
     double rate = 0;
     std::int64_t updated = 0;
     std::int64_t finish = kNever;
+    std::uint32_t component = kNone;
+    std::uint32_t next_due = kNone;  // chain of the component's earliest completions
+  };
+  /// What only the start and the end need.
+  struct Activity {
+    double amount = 0;
     std::uint64_t sequence = 0;
     std::uint64_t payload = 0;
     FluidListener* listener = nullptr;
     EventId latency_event;
     std::uint32_t generation = 0;
-    std::uint32_t component = kNone;
-    std::uint32_t next_due = kNone;  // chain of the component's earliest completions
     State state = State::free;
   };
   /// A connected component as of the last solve; it has one event, at its earliest completion.
@@ -160,10 +163,10 @@ struct Fluid::Implementation {
   }
 
   /// Units still to move at the present time.
-  [[nodiscard]] double remaining_now(const Activity& activity) const {
-    if (activity.finish <= now()) return 0;
-    if (activity.rate == 0) return activity.remaining;
-    return std::max(0.0, activity.remaining - activity.rate * seconds(now() - activity.updated));
+  [[nodiscard]] double remaining_now(const Progress& progress) const {
+    if (progress.finish <= now()) return 0;
+    if (progress.rate == 0) return progress.remaining;
+    return std::max(0.0, progress.remaining - progress.rate * seconds(now() - progress.updated));
   }
 
   void mark(std::uint32_t resource) {
@@ -183,6 +186,7 @@ struct Fluid::Implementation {
     if (free_slots_.empty()) {
       activities_.emplace_back();
       shares_.emplace_back();
+      progress_.emplace_back();
       return static_cast<std::uint32_t>(activities_.size() - 1);
     }
     const std::uint32_t slot = free_slots_.back();
@@ -223,14 +227,12 @@ struct Fluid::Implementation {
     share.rate_cap = spec.rate_cap;
     copy_uses(share, spec.uses);
     Activity& activity = activities_[slot];
+    progress_[slot] = Progress{};
+    progress_[slot].remaining = spec.amount;
     activity.amount = spec.amount;
-    activity.remaining = spec.amount;
-    activity.rate = 0;
-    activity.finish = kNever;
     activity.sequence = next_sequence_++;
     activity.payload = payload;
     activity.listener = &listener;
-    activity.component = kNone;
     activity.state = State::waiting;
     ++active_;
     ++activity_events_;
@@ -247,10 +249,10 @@ struct Fluid::Implementation {
   void begin(std::uint32_t slot) {
     Activity& activity = activities_[slot];
     activity.latency_event = EventId{};
-    activity.updated = now();
+    progress_[slot].updated = now();
     if (activity.amount == 0) {
       activity.state = State::moved;
-      activity.finish = now();
+      progress_[slot].finish = now();
       add_due(slot);
       return;
     }
@@ -281,7 +283,7 @@ struct Fluid::Implementation {
         carried_[use.resource] += use.coefficient * moved;
         mark(use.resource);
       }
-      if (activity.component != kNone) leave_component(activity.component);
+      if (progress_[slot].component != kNone) leave_component(progress_[slot].component);
     }
     uses_.release(share.uses, share.use_count);
     activity.state = State::free;
@@ -297,7 +299,7 @@ struct Fluid::Implementation {
     if (!alive(id)) return false;
     Activity& activity = activities_[id.slot];
     if (activity.state == State::waiting) simulation_.cancel(activity.latency_event);
-    remove(id.slot, activity.amount - remaining_now(activity));
+    remove(id.slot, activity.amount - remaining_now(progress_[id.slot]));
     return true;
   }
 
@@ -335,9 +337,8 @@ struct Fluid::Implementation {
   }
 
   void component_finished(std::uint32_t index) {
-    for (std::uint32_t slot = components_[index].first_due; slot != kNone; slot = activities_[slot].next_due) {
-      const Activity& activity = activities_[slot];
-      if (activity.state == State::running && activity.finish <= now()) add_due(slot);
+    for (std::uint32_t slot = components_[index].first_due; slot != kNone; slot = progress_[slot].next_due) {
+      if (activities_[slot].state == State::running && progress_[slot].finish <= now()) add_due(slot);
     }
   }
 
@@ -440,8 +441,8 @@ struct Fluid::Implementation {
     share.new_rate = rate;
   }
 
-  /// Progressive filling: the level (rate / weight) of all open activities rises until a resource is used up or a cap is
-  /// reached, whose activities are then fixed. Fixing activities at a level never lowers the level at which another
+  /// Progressive filling: the level (rate / weight) of all open activities rises until a resource is used up or a cap
+  /// is reached, whose activities are then fixed. Fixing activities at a level never lowers the level at which another
   /// resource is used up, so a heap entry that has become too low is found on top and put back.
   void fill() {
     fill_heaps();
@@ -540,21 +541,23 @@ struct Fluid::Implementation {
 
   /// Brings progress up to date where the rate changed, and schedules the component's earliest completion.
   void apply_rates() {
-    for (const std::uint32_t slot : component_activities_) {
-      if (activities_[slot].component != kNone) retire_component(activities_[slot].component);
-    }
     const std::uint32_t index = take_component();
     std::int64_t earliest = kNever;
     std::uint32_t first_due = kNone;
+    std::uint32_t retired = kNone;
     for (const std::uint32_t slot : component_activities_) {
-      Activity& activity = activities_[slot];
+      Progress& progress = progress_[slot];
+      if (progress.component != retired) {
+        retired = progress.component;
+        if (retired != kNone) retire_component(retired);
+      }
       const double rate = shares_[slot].new_rate;
-      if (rate != activity.rate) change_rate(activity, rate);
-      activity.component = index;
-      if (activity.finish > earliest || activity.finish == kNever) continue;
-      activity.next_due = activity.finish == earliest ? first_due : kNone;
+      if (rate != progress.rate) change_rate(progress, rate);
+      progress.component = index;
+      if (progress.finish > earliest || progress.finish == kNever) continue;
+      progress.next_due = progress.finish == earliest ? first_due : kNone;
       first_due = slot;
-      earliest = activity.finish;
+      earliest = progress.finish;
     }
     Component& component = components_[index];
     component.live = true;
@@ -563,17 +566,17 @@ struct Fluid::Implementation {
     component.event = earliest == kNever ? EventId{} : schedule(std::max(earliest, now()), component_due, index);
   }
 
-  void change_rate(Activity& activity, double rate) {
-    activity.remaining = remaining_now(activity);
-    activity.updated = now();
-    activity.rate = rate;
-    if (activity.remaining == 0) {
-      activity.finish = now();
+  void change_rate(Progress& progress, double rate) {
+    progress.remaining = remaining_now(progress);
+    progress.updated = now();
+    progress.rate = rate;
+    if (progress.remaining == 0) {
+      progress.finish = now();
     } else if (rate == 0) {
-      activity.finish = kNever;
+      progress.finish = kNever;
     } else {
-      const std::int64_t ticks = ticks_until(activity.remaining, rate);
-      activity.finish = ticks < kNever - now() ? now() + ticks : kNever;
+      const std::int64_t ticks = ticks_until(progress.remaining, rate);
+      progress.finish = ticks < kNever - now() ? now() + ticks : kNever;
     }
   }
 
@@ -588,27 +591,27 @@ struct Fluid::Implementation {
       const Resource& resource = resources_[i];
       double given = 0;
       for (const Member& member : resource.members) {
-        given += member.coefficient * activities_[member.activity].rate;
-        highest_level[i] =
-            std::max(highest_level[i], activities_[member.activity].rate / shares_[member.activity].weight);
+        const double rate = progress_[member.activity].rate;
+        given += member.coefficient * rate;
+        highest_level[i] = std::max(highest_level[i], rate / shares_[member.activity].weight);
       }
       ensure(given <= resource.capacity * (1 + kTolerance), "resource {} gives {} of {}", i, given, resource.capacity);
       saturated[i] = given >= resource.capacity * (1 - kTolerance);
     }
     for (std::size_t slot = 0; slot < activities_.size(); ++slot) {
       if (activities_[slot].state != State::running) continue;
-      const Activity& activity = activities_[slot];
+      const double amount = activities_[slot].amount;
+      const double remaining = progress_[slot].remaining;
+      const double rate = progress_[slot].rate;
       const Share& share = shares_[slot];
-      ensure(activity.remaining >= 0 && activity.remaining <= activity.amount, "activity {} has {} of {} left", slot,
-             activity.remaining, activity.amount);
-      ensure(activity.rate <= share.rate_cap * (1 + kTolerance), "activity {} is above its cap", slot);
-      bool stopped = activity.rate >= share.rate_cap * (1 - kTolerance);
+      ensure(remaining >= 0 && remaining <= amount, "activity {} has {} of {} left", slot, remaining, amount);
+      ensure(rate <= share.rate_cap * (1 + kTolerance), "activity {} is above its cap", slot);
+      bool stopped = rate >= share.rate_cap * (1 - kTolerance);
       for (std::uint32_t i = share.uses; i < share.uses + share.use_count; ++i) {
         const std::uint32_t resource = uses_[i].resource;
-        stopped = stopped || (saturated[resource] &&
-                              activity.rate / share.weight >= highest_level[resource] * (1 - kTolerance));
+        stopped = stopped || (saturated[resource] && rate / share.weight >= highest_level[resource] * (1 - kTolerance));
       }
-      ensure(stopped, "activity {} at rate {} is stopped by nothing", slot, activity.rate);
+      ensure(stopped, "activity {} at rate {} is stopped by nothing", slot, rate);
     }
   }
 
@@ -628,7 +631,8 @@ struct Fluid::Implementation {
   std::vector<UseEntry> merged_;
 
   std::vector<Activity> activities_;
-  std::vector<Share> shares_;  // same slots
+  std::vector<Share> shares_;       // same slots
+  std::vector<Progress> progress_;  // same slots
   BlockPool<UseEntry> uses_;
   std::vector<std::uint32_t> free_slots_;
   std::vector<std::uint32_t> retired_slots_;  // ended since the last solve
@@ -688,19 +692,21 @@ bool Fluid::cancel(ActivityId id) { return implementation_->cancel(id); }
 
 double Fluid::rate(ActivityId id) {
   implementation_->solve();
-  return implementation_->checked(id).rate;
+  implementation_->checked(id);
+  return implementation_->progress_[id.slot].rate;
 }
 
 double Fluid::remaining(ActivityId id) {
   implementation_->solve();
-  return implementation_->remaining_now(implementation_->checked(id));
+  implementation_->checked(id);
+  return implementation_->remaining_now(implementation_->progress_[id.slot]);
 }
 
 double Fluid::allocated(ResourceId resource) {
   implementation_->solve();
   double sum = 0;
   for (const auto& member : implementation_->checked(resource).members) {
-    sum += member.coefficient * implementation_->activities_[member.activity].rate;
+    sum += member.coefficient * implementation_->progress_[member.activity].rate;
   }
   return sum;
 }
@@ -709,8 +715,8 @@ double Fluid::carried(ResourceId resource) {
   const Implementation& self = *implementation_;
   double sum = 0;
   for (const auto& member : implementation_->checked(resource).members) {
-    const auto& activity = self.activities_[member.activity];
-    sum += member.coefficient * (activity.amount - self.remaining_now(activity));
+    const double remaining = self.remaining_now(self.progress_[member.activity]);
+    sum += member.coefficient * (self.activities_[member.activity].amount - remaining);
   }
   return self.carried_[resource.index()] + sum;
 }
@@ -719,10 +725,13 @@ std::size_t Fluid::active() const { return implementation_->active_; }
 
 std::size_t Fluid::stalled() {
   implementation_->solve();
-  const auto& activities = implementation_->activities_;
-  return static_cast<std::size_t>(std::count_if(activities.begin(), activities.end(), [](const auto& activity) {
-    return activity.state == Implementation::State::running && activity.rate == 0;
-  }));
+  const Implementation& self = *implementation_;
+  std::size_t count = 0;
+  for (std::size_t slot = 0; slot < self.activities_.size(); ++slot) {
+    const bool running = self.activities_[slot].state == Implementation::State::running;
+    count += running && self.progress_[slot].rate == 0 ? 1 : 0;
+  }
+  return count;
 }
 
 std::uint64_t Fluid::activity_events() const { return implementation_->activity_events_; }
@@ -732,9 +741,15 @@ void Fluid::check_invariants() { implementation_->check_invariants(); }
 void Fluid::on_event(std::uint64_t payload) {
   const auto index = static_cast<std::uint32_t>(payload);
   switch (static_cast<Implementation::EventKind>(payload >> 32U)) {
-    case Implementation::latency_over: implementation_->begin(index); break;
-    case Implementation::component_due: implementation_->component_finished(index); break;
-    case Implementation::deliver: implementation_->tell_due(); break;
+    case Implementation::latency_over:
+      implementation_->begin(index);
+      break;
+    case Implementation::component_due:
+      implementation_->component_finished(index);
+      break;
+    case Implementation::deliver:
+      implementation_->tell_due();
+      break;
   }
 }
 

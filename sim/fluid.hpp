@@ -38,11 +38,11 @@ class FluidListener {
 };
 
 struct ActivitySpec {
-  double amount = 0;                 // units to move (bytes, requests); >= 0 and finite
-  Picoseconds latency{0};            // before the first unit moves; no capacity is used meanwhile
+  double amount = 0;       // units to move (bytes, requests); >= 0 and finite
+  Picoseconds latency{0};  // before the first unit moves; no capacity is used meanwhile
   double rate_cap = std::numeric_limits<double>::infinity();  // units per second; > 0
-  double weight = 1.0;               // share relative to others at a common bottleneck; > 0
-  std::span<const Use> uses;         // copied; a resource named twice adds up. Empty needs a finite rate_cap or amount 0
+  double weight = 1.0;                                        // share relative to others at a common bottleneck; > 0
+  std::span<const Use> uses;  // copied; a resource named twice adds up. Empty needs a finite rate_cap or amount 0
 };
 
 /// Rates are the weighted max-min allocation (progressive filling; Bertsekas and Gallager, Data Networks, 6.5.2):
@@ -71,18 +71,19 @@ class Fluid final : private EventHandler, private InstantHook {
   /// Stops without telling the listener; what was moved so far stays accounted. False when already finished.
   bool cancel(ActivityId id);
 
-  [[nodiscard]] double rate(ActivityId id);       // units per second now (solves if something changed)
-  [[nodiscard]] double remaining(ActivityId id);  // units still to move
+  [[nodiscard]] double rate(ActivityId id);             // units per second now (solves if something changed)
+  [[nodiscard]] double remaining(ActivityId id);        // units still to move
   [[nodiscard]] double allocated(ResourceId resource);  // sum of coefficient x rate now
 
   /// Units carried by the resource so far (finished activities exactly, running ones up to now).
   [[nodiscard]] double carried(ResourceId resource);
-  [[nodiscard]] std::size_t active() const;        // started and not finished (latency phase included)
-  [[nodiscard]] std::size_t stalled();             // active with rate 0 after their latency
+  [[nodiscard]] std::size_t active() const;             // started and not finished (latency phase included)
+  [[nodiscard]] std::size_t stalled();                  // active with rate 0 after their latency
   [[nodiscard]] std::uint64_t activity_events() const;  // starts + ends + capacity changes so far
   [[nodiscard]] std::uint64_t solves() const;           // connected components solved so far
 
-  /// Checks the allocation against its definition (within capacity, every activity bottlenecked); throws BrokenContract.
+  /// Checks the allocation against its definition (within capacity, every activity bottlenecked); throws
+  /// BrokenContract.
   void check_invariants();
 
  private:
@@ -94,10 +95,10 @@ class Fluid final : private EventHandler, private InstantHook {
 
 /// Reference allocation for tests and for one-off questions: rates of a fixed set of activities.
 struct MaxMinProblem {
-  std::vector<double> capacity;                       // per resource
-  std::vector<std::vector<Use>> uses;                 // per activity
-  std::vector<double> weight;                         // per activity, empty = all 1
-  std::vector<double> rate_cap;                       // per activity, empty = unbounded
+  std::vector<double> capacity;        // per resource
+  std::vector<std::vector<Use>> uses;  // per activity
+  std::vector<double> weight;          // per activity, empty = all 1
+  std::vector<double> rate_cap;        // per activity, empty = unbounded
 };
 std::vector<double> max_min_rates(const MaxMinProblem& problem);
 

@@ -1,12 +1,12 @@
 // Colour refinement with a worklist of splitters.
 //
-// For a splitter class S, every vertex v next to S gets the signature sum of hash(label) over its edges into S, and each
-// class is split by signature; untouched members have the empty sum. Classes are numbered in order of creation and used
-// as splitters in that order. When a class splits, its largest part keeps the number and only the others are new. So a
-// class waiting its turn stays in line, all its parts with it, and of a class already used all parts but the largest are
-// used again (Hopcroft). Leaving the largest out is valid for multisets because signatures form a group: members of one
-// class agree on the sum into the whole old class, and on the sums into all parts but one, so they agree on the
-// difference, which is the sum into the part left out.
+// For a splitter class S, every vertex v next to S gets the signature sum of hash(label) over its edges into S, and
+// each class is split by signature; untouched members have the empty sum. Classes are numbered in order of creation and
+// used as splitters in that order. When a class splits, its largest part keeps the number and only the others are new.
+// So a class waiting its turn stays in line, all its parts with it, and of a class already used all parts but the
+// largest are used again (Hopcroft). Leaving the largest out is valid for multisets because signatures form a group:
+// members of one class agree on the sum into the whole old class, and on the sums into all parts but one, so they agree
+// on the difference, which is the sum into the part left out.
 //
 // Two different multisets have equal sums with probability 2^-128 for random label hashes.
 #include "sim/lumping.hpp"
@@ -223,7 +223,8 @@ class Refinement {
     if (uniform) return;
     sorted_.clear();
     for (std::uint32_t i = old.begin; i < end; ++i) sorted_.push_back({vertices_[order_[i]].signature, order_[i]});
-    std::sort(sorted_.begin(), sorted_.end(), [](const Signed& a, const Signed& b) { return a.signature < b.signature; });
+    std::sort(sorted_.begin(), sorted_.end(),
+              [](const Signed& a, const Signed& b) { return a.signature < b.signature; });
     for (std::uint32_t i = 0; i < sorted_.size(); ++i) place(sorted_[i].vertex, old.begin + i);
   }
 

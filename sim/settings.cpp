@@ -30,7 +30,8 @@ std::string quoted(std::string_view text) {
 
 std::string describe_array(const Value::Array& array) {
   constexpr std::size_t kShown = 8;
-  const bool plain = std::none_of(array.begin(), array.end(), [](const Value& v) { return v.is_table() || v.is_array(); });
+  const bool plain =
+      std::none_of(array.begin(), array.end(), [](const Value& v) { return v.is_table() || v.is_array(); });
   if (!plain || array.size() > kShown) return fmt::format("an array of {} values", array.size());
   std::string text = "[";
   for (const Value& element : array) text += (text.size() > 1 ? ", " : "") + element.describe();
@@ -50,23 +51,40 @@ std::string place_of(const SourceLocation& where, std::string_view path) {
 
 std::string_view noun(ValueKind kind) {
   switch (kind) {
-    case ValueKind::boolean: return "true or false";
-    case ValueKind::integer: return "a plain count";
-    case ValueKind::number: return "a number";
-    case ValueKind::text: return "a text in quotes";
-    case ValueKind::choice: return "one of";
-    case ValueKind::bytes: return "an amount of data such as \"80 GiB\"";
-    case ValueKind::rate: return "a rate such as \"400 Gb/s\"";
-    case ValueKind::duration: return "a duration such as \"1.5 us\"";
-    case ValueKind::flop_rate: return "a compute rate such as \"989 TFLOP/s\"";
-    case ValueKind::watts: return "a power such as \"700 W\"";
-    case ValueKind::money: return "an amount of US dollars such as \"$30000\"";
-    case ValueKind::integers: return "an array of plain counts";
-    case ValueKind::numbers: return "an array of numbers";
-    case ValueKind::texts: return "an array of texts";
-    case ValueKind::table: return "a table";
-    case ValueKind::tables: return "an array of tables";
-    case ValueKind::any: return "a value";
+    case ValueKind::boolean:
+      return "true or false";
+    case ValueKind::integer:
+      return "a plain count";
+    case ValueKind::number:
+      return "a number";
+    case ValueKind::text:
+      return "a text in quotes";
+    case ValueKind::choice:
+      return "one of";
+    case ValueKind::bytes:
+      return "an amount of data such as \"80 GiB\"";
+    case ValueKind::rate:
+      return "a rate such as \"400 Gb/s\"";
+    case ValueKind::duration:
+      return "a duration such as \"1.5 us\"";
+    case ValueKind::flop_rate:
+      return "a compute rate such as \"989 TFLOP/s\"";
+    case ValueKind::watts:
+      return "a power such as \"700 W\"";
+    case ValueKind::money:
+      return "an amount of US dollars such as \"$30000\"";
+    case ValueKind::integers:
+      return "an array of plain counts";
+    case ValueKind::numbers:
+      return "an array of numbers";
+    case ValueKind::texts:
+      return "an array of texts";
+    case ValueKind::table:
+      return "a table";
+    case ValueKind::tables:
+      return "an array of tables";
+    case ValueKind::any:
+      return "a value";
   }
   return "a value";
 }
@@ -74,13 +92,20 @@ std::string_view noun(ValueKind kind) {
 /// A bound in the unit the user writes.
 std::string bound_text(ValueKind kind, double bound) {
   switch (kind) {
-    case ValueKind::bytes: return format(Bytes(static_cast<std::int64_t>(bound)));
-    case ValueKind::rate: return format(Rate(bound));
-    case ValueKind::duration: return format_duration(bound);
-    case ValueKind::flop_rate: return format(FlopRate(bound));
-    case ValueKind::watts: return format(Watts(bound));
-    case ValueKind::money: return format(Money(bound));
-    default: return fmt::format("{}", bound);
+    case ValueKind::bytes:
+      return format(Bytes(static_cast<std::int64_t>(bound)));
+    case ValueKind::rate:
+      return format(Rate(bound));
+    case ValueKind::duration:
+      return format_duration(bound);
+    case ValueKind::flop_rate:
+      return format(FlopRate(bound));
+    case ValueKind::watts:
+      return format(Watts(bound));
+    case ValueKind::money:
+      return format(Money(bound));
+    default:
+      return fmt::format("{}", bound);
   }
 }
 
@@ -123,14 +148,14 @@ bool within(const Parameter& parameter, double value) {
 }
 
 std::int64_t parse_integer(const Parameter& parameter, const Value& value, const std::string& path) {
-  const std::string expected =
-      std::string(noun(ValueKind::integer)) + range_text(parameter, ValueKind::integer);
+  const std::string expected = std::string(noun(ValueKind::integer)) + range_text(parameter, ValueKind::integer);
   const auto* integer = std::get_if<std::int64_t>(&value.data);
   if (integer != nullptr) {
     if (!within(parameter, static_cast<double>(*integer))) wrong(value, path, expected);
     return *integer;
   }
-  if (std::holds_alternative<std::string>(value.data)) wrong(value, path, expected, "a count is written without quotes");
+  if (std::holds_alternative<std::string>(value.data))
+    wrong(value, path, expected, "a count is written without quotes");
   if (const auto* number = std::get_if<double>(&value.data); number != nullptr) {
     const bool whole = std::abs(*number) < 1e15 && *number == std::floor(*number);
     wrong(value, path, expected,
@@ -205,7 +230,8 @@ auto parse_array(const Parameter& parameter, const Value& value, const std::stri
   const auto* array = std::get_if<Value::Array>(&value.data);
   if (array == nullptr) {
     const bool table = parameter.kind == ValueKind::tables && value.is_table();
-    const std::string hint = table ? fmt::format("write [[{}]] instead of [{}]", path, path) : "write [ ... ] around it";
+    const std::string hint =
+        table ? fmt::format("write [[{}]] instead of [{}]", path, path) : "write [ ... ] around it";
     wrong(value, path, expectation(parameter), hint);
   }
   std::vector<decltype(parse_element(value, path))> result;
@@ -235,9 +261,12 @@ Value default_scalar(ValueKind kind, std::string_view text) {
     case ValueKind::boolean:
       ensure(text == "true" || text == "false", "schema default \"{}\" is not true or false", text);
       return Value{text == "true", {}};
-    case ValueKind::integer: return default_number<std::int64_t>(text);
-    case ValueKind::number: return default_number<double>(text);
-    default: return Value{std::string(text), {}};
+    case ValueKind::integer:
+      return default_number<std::int64_t>(text);
+    case ValueKind::number:
+      return default_number<double>(text);
+    default:
+      return Value{std::string(text), {}};
   }
 }
 
@@ -246,13 +275,20 @@ Value default_value(const Parameter& parameter) {
   std::string_view text = parameter.default_text;
   ValueKind element = ValueKind::any;
   switch (parameter.kind) {
-    case ValueKind::integers: element = ValueKind::integer; break;
-    case ValueKind::numbers: element = ValueKind::number; break;
-    case ValueKind::texts: element = ValueKind::text; break;
+    case ValueKind::integers:
+      element = ValueKind::integer;
+      break;
+    case ValueKind::numbers:
+      element = ValueKind::number;
+      break;
+    case ValueKind::texts:
+      element = ValueKind::text;
+      break;
     case ValueKind::table:
     case ValueKind::tables:
       throw BrokenContract(fmt::format("schema default of table \"{}\" must be empty", parameter.name));
-    default: return default_scalar(parameter.kind, text);
+    default:
+      return default_scalar(parameter.kind, text);
   }
   if (text.starts_with('[') && text.ends_with(']')) text = text.substr(1, text.size() - 2);
   Value::Array array;
@@ -314,20 +350,28 @@ class SettingsParser {
           wrong(value, path, expectation(parameter), text ? "it is written without quotes" : "");
         }
         return std::get<bool>(value.data);
-      case ValueKind::integer: return parse_integer(parameter, value, path);
-      case ValueKind::number: return parse_number(parameter, value, path);
-      case ValueKind::text: return parse_text(value, path, expectation(parameter));
-      case ValueKind::choice: return parse_choice(parameter, value, path);
-      case ValueKind::any: return value;
+      case ValueKind::integer:
+        return parse_integer(parameter, value, path);
+      case ValueKind::number:
+        return parse_number(parameter, value, path);
+      case ValueKind::text:
+        return parse_text(value, path, expectation(parameter));
+      case ValueKind::choice:
+        return parse_choice(parameter, value, path);
+      case ValueKind::any:
+        return value;
       case ValueKind::integers:
       case ValueKind::numbers:
-      case ValueKind::texts: return parse_list(parameter, value, path);
-      case ValueKind::table: return std::make_shared<Settings>(check_settings(value, parameter.nested, path));
+      case ValueKind::texts:
+        return parse_list(parameter, value, path);
+      case ValueKind::table:
+        return std::make_shared<Settings>(check_settings(value, parameter.nested, path));
       case ValueKind::tables:
         return parse_array(parameter, value, path, [&](const Value& element, const std::string& element_path) {
           return check_settings(element, parameter.nested, element_path);
         });
-      default: return parse_unit(parameter, value, path);
+      default:
+        return parse_unit(parameter, value, path);
     }
   }
 
@@ -350,13 +394,20 @@ class SettingsParser {
 
   static Parsed parse_unit(const Parameter& parameter, const Value& value, const std::string& path) {
     switch (parameter.kind) {
-      case ValueKind::bytes: return parse_quantity(parameter, value, path, parse_bytes).value();
-      case ValueKind::rate: return parse_quantity(parameter, value, path, parse_rate).value();
-      case ValueKind::duration: return parse_quantity(parameter, value, path, parse_duration_seconds);
-      case ValueKind::flop_rate: return parse_quantity(parameter, value, path, parse_flop_rate).value();
-      case ValueKind::watts: return parse_quantity(parameter, value, path, parse_watts).value();
-      case ValueKind::money: return parse_quantity(parameter, value, path, parse_money).value();
-      default: throw BrokenContract("a kind of value without a parser");
+      case ValueKind::bytes:
+        return parse_quantity(parameter, value, path, parse_bytes).value();
+      case ValueKind::rate:
+        return parse_quantity(parameter, value, path, parse_rate).value();
+      case ValueKind::duration:
+        return parse_quantity(parameter, value, path, parse_duration_seconds);
+      case ValueKind::flop_rate:
+        return parse_quantity(parameter, value, path, parse_flop_rate).value();
+      case ValueKind::watts:
+        return parse_quantity(parameter, value, path, parse_watts).value();
+      case ValueKind::money:
+        return parse_quantity(parameter, value, path, parse_money).value();
+      default:
+        throw BrokenContract("a kind of value without a parser");
     }
   }
 };
@@ -370,11 +421,13 @@ std::optional<Value> absent_value(const Parameter& parameter) {
     case ValueKind::integers:
     case ValueKind::numbers:
     case ValueKind::texts:
-    case ValueKind::tables: return Value{Value::Array{}, {}};
+    case ValueKind::tables:
+      return Value{Value::Array{}, {}};
     case ValueKind::table:
       if (complete_when_empty(parameter.nested)) return Value{Value::Table{}, {}};
       return std::nullopt;
-    default: return std::nullopt;
+    default:
+      return std::nullopt;
   }
 }
 

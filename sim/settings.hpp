@@ -32,32 +32,32 @@ struct Value {
 
 enum class ValueKind {
   boolean,
-  integer,      // plain count
-  number,       // plain dimensionless number, finite
+  integer,  // plain count
+  number,   // plain dimensionless number, finite
   text,
-  choice,       // one of Parameter::choices
-  bytes,        // "80 GiB"
-  rate,         // "400 Gb/s"
-  duration,     // "1.5 us"
-  flop_rate,    // "989 TFLOP/s"
+  choice,     // one of Parameter::choices
+  bytes,      // "80 GiB"
+  rate,       // "400 Gb/s"
+  duration,   // "1.5 us"
+  flop_rate,  // "989 TFLOP/s"
   watts,
   money,
-  integers,     // array of plain counts
-  numbers,      // array of plain numbers
-  texts,        // array of strings
-  table,        // nested, checked with Parameter::nested
-  tables,       // array of tables, each checked with Parameter::nested
-  any,          // left as written for a later schema (e.g. the parameters of the chosen topology)
+  integers,  // array of plain counts
+  numbers,   // array of plain numbers
+  texts,     // array of strings
+  table,     // nested, checked with Parameter::nested
+  tables,    // array of tables, each checked with Parameter::nested
+  any,       // left as written for a later schema (e.g. the parameters of the chosen topology)
 };
 
 /// One key that may be written. All text must outlive the schema (string literals do).
 struct Parameter {
   std::string_view name;
   ValueKind kind = ValueKind::text;
-  std::string_view default_text = {};   // as it would be written in TOML without quotes; "" = no default
-  std::string_view help = {};      // one line
+  std::string_view default_text = {};  // as it would be written in TOML without quotes; "" = no default
+  std::string_view help = {};          // one line
   bool required = false;
-  double minimum = -1e300;         // in SI units (bytes, bytes/s, seconds, FLOP/s, W, $) or plain; also per array element
+  double minimum = -1e300;  // in SI units (bytes, bytes/s, seconds, FLOP/s, W, $) or plain; also per array element
   double maximum = 1e300;
   std::span<const std::string_view> choices = {};
   std::span<const Parameter> nested = {};
@@ -93,7 +93,8 @@ class Settings {
   [[nodiscard]] std::string place(std::string_view name) const;
   /// Throws BadInput "file:line path.name = value: text".
   template <class... Arguments>
-  [[noreturn]] void reject(std::string_view name, fmt::format_string<Arguments...> text, Arguments&&... arguments) const {
+  [[noreturn]] void reject(std::string_view name, fmt::format_string<Arguments...> text,
+                           Arguments&&... arguments) const {
     throw BadInput(place(name) + ": " + fmt::format(text, std::forward<Arguments>(arguments)...));
   }
   /// The table with defaults filled in, in schema order.

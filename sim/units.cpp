@@ -93,7 +93,8 @@ std::optional<double> prefix_factor(std::string_view prefix, Dimension dimension
   for (const Prefix& known : kDecimal) {
     if (known.name == prefix) return known.factor;
   }
-  const bool counts_bytes = dimension == Dimension::data || dimension == Dimension::bits || dimension == Dimension::rate;
+  const bool counts_bytes =
+      dimension == Dimension::data || dimension == Dimension::bits || dimension == Dimension::rate;
   for (const Prefix& known : kBinary) {
     if (counts_bytes && known.name == prefix) return known.factor;
   }
@@ -263,7 +264,8 @@ std::string with_prefix(double value, std::span<const Prefix> prefixes, std::str
   std::string_view name;
   for (const Prefix& prefix : prefixes) {
     // Three digits decide when 999.9 becomes 1000, the fourth when 1023.99 becomes 1024.
-    const double shown = std::max(std::abs(rounded(value / factor, kDigits)), std::abs(rounded(value / factor, kDigits + 1)));
+    const double shown =
+        std::max(std::abs(rounded(value / factor, kDigits)), std::abs(rounded(value / factor, kDigits + 1)));
     if (shown < prefix.factor / factor) break;
     factor = prefix.factor;
     name = prefix.name;

@@ -39,6 +39,7 @@ struct KernelConstants {
   double ramp_depth = 128;        // inner dimension (GEMM k, attention keys) that filling a tile's pipeline costs
   Picoseconds launch{4'000'000};  // a kernel's fixed cost on a busy stream
   Bytes ramp_bytes{1'000'000};    // stream size at which half the sustained bandwidth is reached, launch apart
+  double sustained_clock = 1;     // clock held through hours of training over that of a short kernel benchmark
 };
 
 struct GpuSpec {

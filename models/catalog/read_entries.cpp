@@ -39,6 +39,7 @@ KernelConstants read_kernel_constants(const Settings& settings) {
   kernel.tile_m = count(settings, "tile_m");
   kernel.tile_n = count(settings, "tile_n");
   kernel.ramp_depth = settings.number("ramp_depth");
+  kernel.sustained_clock = settings.number("sustained_clock");
   kernel.launch = settings.duration("launch");
   kernel.ramp_bytes = settings.bytes("ramp_bytes");
   return kernel;

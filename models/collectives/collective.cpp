@@ -63,7 +63,7 @@ class PlanBuilder {
 
   void add(const Transfer& transfer, const Round& round);
   void add_network_reduction(const Transfer& transfer, const Round& round);
-  [[nodiscard]] Picoseconds round_latency(const Round& round, const Protocol& protocol) const;
+  [[nodiscard]] Picoseconds round_latency(const Round& round, const Protocol& protocol);
   [[nodiscard]] double tightest(std::span<const PlanUse> uses) const;  // seconds per byte of the operation
   [[nodiscard]] double busiest_edge();
   [[nodiscard]] double shared_channel_seconds() const;
@@ -81,6 +81,7 @@ class PlanBuilder {
   std::vector<std::pair<std::uint64_t, double>> edges_;  // (from, to), bytes
   std::vector<double> sent_;                             // per member, point to point
   std::vector<Cost> costs_;                              // per transfer of the round
+  std::vector<Picoseconds> protocol_costs_;              // the same, with one protocol
   std::vector<double> largest_;                          // per round: bytes of its largest transfer, all repeats
   std::vector<std::uint32_t> tree_done_;
   std::vector<Picoseconds> latency_;  // per protocol
@@ -140,10 +141,10 @@ void PlanBuilder::add_network_reduction(const Transfer& transfer, const Round& r
 
 // In a ring a chunk meets the edges in turn: R repeats over L edges are R / L whole turns and, at worst, the dearest
 // R mod L consecutive edges.
-Picoseconds PlanBuilder::round_latency(const Round& round, const Protocol& protocol) const {
+Picoseconds PlanBuilder::round_latency(const Round& round, const Protocol& protocol) {
   if (costs_.empty()) return Picoseconds{0};
-  std::vector<Picoseconds> costs;
-  costs.reserve(costs_.size());
+  std::vector<Picoseconds>& costs = protocol_costs_;
+  costs.clear();
   for (const Cost& cost : costs_) costs.push_back(cost.with(protocol));
   if (round.ring == 0) return round.repeats * *std::max_element(costs.begin(), costs.end());
   const std::size_t length = round.ring;

@@ -177,4 +177,11 @@ Picoseconds kernel_time(const GpuSpec& gpu, const Kernel& kernel) {
   return from_seconds<Picoseconds>(seconds);
 }
 
+GpuSpec under_sustained_load(const GpuSpec& gpu) {
+  GpuSpec loaded = gpu;
+  loaded.kernel.gemm_efficiency *= gpu.kernel.sustained_clock;
+  loaded.kernel.attention_efficiency *= gpu.kernel.sustained_clock;
+  return loaded;
+}
+
 }  // namespace clustersim

@@ -40,4 +40,9 @@ Kernel memory_bound(Bytes traffic);
 /// Throws Infeasible when the GPU has no peak for the type.
 Picoseconds kernel_time(const GpuSpec& gpu, const Kernel& kernel);
 
+/// The GPU as a long job finds it: at its power limit the clock of the arithmetic settles at sustained_clock of what a
+/// short benchmark sees, from which the other constants come. Memory has a clock of its own and keeps its rate. The
+/// catalog's peaks stay what they are.
+GpuSpec under_sustained_load(const GpuSpec& gpu);
+
 }  // namespace clustersim

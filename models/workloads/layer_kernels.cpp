@@ -157,6 +157,14 @@ class BlockWriter {
     kernel(label, stream_memory(3 * row) + stream_memory(3 * row + mask), awaits);
   }
 
+  /// A norm's output, or an activation function's product, written once more from what was kept.
+  void again_elementwise(std::string_view label, double bytes) {
+    if (options_.recompute != Recompute::elementwise) return;
+    cause_ = Cause::recompute;
+    kernel(label, stream_memory(bytes));
+    cause_ = Cause::compute;
+  }
+
   // --- attention ---
 
   [[nodiscard]] std::int64_t query_width() const { return attention_.heads * attention_.key_dim / tensor_; }
@@ -250,6 +258,7 @@ class BlockWriter {
     attention_kernel("attention backward", true);
     kernel("rotary backward",
            stream_memory(2 * as_double(tokens_) * as_double(query_width() + key_value_width() / 2) * element_));
+    again_elementwise("attention norm", 2 * hidden_bytes(local_tokens_));
     const auto reduced =
         column_parallel_backward("qkv backward", input_projections(true, false), input_projections(false, true));
     norm_backward("attention norm backward", reduced);
@@ -276,8 +285,10 @@ class BlockWriter {
   void dense_half_backward(std::int64_t inner) {
     gather_sequence("gather output gradient");
     const std::int64_t width = inner / tensor_;
+    again_elementwise("activation", activation_streams(false) * as_double(tokens_ * width) * element_);
     kernel("down backward", multiply(tokens_, width, model_.hidden) + multiply(model_.hidden, width, tokens_));
     kernel("activation backward", stream_memory(activation_streams(true) * as_double(tokens_ * width) * element_));
+    again_elementwise("feed-forward norm", 2 * hidden_bytes(local_tokens_));
     const auto reduced = column_parallel_backward("up backward", multiply(tokens_, model_.hidden, up_width(inner)),
                                                   multiply(up_width(inner), model_.hidden, tokens_));
     norm_backward("feed-forward norm backward", reduced);
@@ -341,6 +352,7 @@ class BlockWriter {
     const std::int64_t experts = local_experts();
     const std::int64_t width = model_.expert_ffn_hidden / tensor_;
     const std::int64_t up = up_width(model_.expert_ffn_hidden);
+    again_elementwise("experts activation", activation_streams(false) * as_double(rows * experts * width) * element_);
     kernel("experts down backward",
            multiply(rows, width, model_.hidden, experts) + multiply(model_.hidden, width, rows, experts));
     kernel("experts activation backward",

@@ -24,7 +24,8 @@ double sequence_shards(const TransformerOptions& options) {
 
 /// Per token: inner activations of a feed-forward block (gate, up and product, or input and output of the GELU).
 double inner_activations(const TransformerOptions& options, std::int64_t inner) {
-  return (options.model.gated ? 3.0 : 2.0) * options.element_bytes() * as_double(inner);
+  const double products = options.recompute == Recompute::elementwise ? 0.0 : 1.0;
+  return ((options.model.gated ? 2.0 : 1.0) + products) * options.element_bytes() * as_double(inner);
 }
 
 /// Per token: what the feed-forward half of a layer keeps. Returns (shared out over tensor ranks, kept whole).
@@ -51,7 +52,8 @@ double layer_activation_bytes(const TransformerOptions& options, Block block) {
       element * (heads * as_double(attention.key_dim + attention.value_dim) + as_double(attention.key_value_width)) +
       inner;
   // Inputs and outputs of the two norms, and the two dropout masks of a byte each.
-  double whole = 4.0 * element * as_double(model.hidden) + routed;
+  const double norm_streams = options.recompute == Recompute::elementwise ? 2.0 : 4.0;
+  double whole = norm_streams * element * as_double(model.hidden) + routed;
   if (options.dropout) whole += 2.0 * as_double(model.hidden);
   for (const Linear& linear : attention.replicated_inputs) whole += element * as_double(linear.out);
 

@@ -137,6 +137,7 @@ BuiltWorkload build_pipelines(const Settings& settings, const WorkloadContext& c
     job.program_of.push_back(grid.coordinate(RankId(rank), Axis::pipeline));
     if (!context.gpu_slowdown.empty()) job.slowdown.push_back(context.gpu_slowdown[job.gpu_of[rank].index()]);
   }
+  job.slot_of.resize(std::size_t{grid.ranks()} * job.slots);  // a job may have no communicator at all
   add_pipeline_communicators(job, grid, shape.chunks > 1);
   write_programs(job, settings, shape, static_cast<std::uint32_t>(data));
   result.figures.samples_per_step = static_cast<double>(shape.micro_batches) * static_cast<double>(data);

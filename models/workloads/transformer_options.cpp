@@ -152,12 +152,13 @@ std::optional<LayoutProblem> find_batch_problem(const TransformerOptions& option
 std::optional<LayoutProblem> find_pipeline_problem(const TransformerOptions& options) {
   const ParallelLayout& parallel = options.parallel;
   const std::int64_t positions = parallel.pipeline * parallel.virtual_stages;
-  if (positions > options.model.layers) {
+  // The embedding and the head may fill the first and the last position alone.
+  if (positions > options.model.layers + 2) {
     return LayoutProblem{"parallel.pipeline",
-                         fmt::format("pipeline x virtual_stages = {} x {} is more than the {} layers of {}; at most {} "
-                                     "stages work",
+                         fmt::format("pipeline x virtual_stages = {} x {} is more than the {} layers of {}, its "
+                                     "embedding and its head; at most {} stages work",
                                      parallel.pipeline, parallel.virtual_stages, options.model.layers,
-                                     options.model.name, options.model.layers / parallel.virtual_stages)};
+                                     options.model.name, (options.model.layers + 2) / parallel.virtual_stages)};
   }
   const bool interleaved = options.schedule == PipelineSchedule::interleaved;
   if (parallel.virtual_stages > 1 && options.schedule == PipelineSchedule::one_forward_one_backward) {
@@ -231,7 +232,7 @@ TransformerOptions read_transformer_options(const Settings& settings, const Cata
 }
 
 std::vector<std::int64_t> layers_per_position(std::int64_t layers, std::int64_t positions) {
-  ensure(positions > 0 && positions <= layers, "{} layers on {} positions", layers, positions);
+  ensure(positions > 0 && positions <= layers + 2, "{} layers on {} positions", layers, positions);
   const std::int64_t left_over = layers % positions;
   std::vector<std::int64_t> result(static_cast<std::size_t>(positions), layers / positions);
   const std::int64_t first = (positions - left_over) / 2;

@@ -28,7 +28,7 @@ inline constexpr std::array kParallelSchema{
 inline constexpr std::array<std::string_view, 5> kPrecisions{"bf16", "fp16", "fp8", "tf32", "fp32"};
 inline constexpr std::array<std::string_view, 2> kGradientPrecisions{"fp32", "bf16"};
 inline constexpr std::array<std::string_view, 3> kSchedules{"gpipe", "1f1b", "interleaved-1f1b"};
-inline constexpr std::array<std::string_view, 3> kRecomputes{"none", "selective", "full"};
+inline constexpr std::array<std::string_view, 4> kRecomputes{"none", "elementwise", "selective", "full"};
 inline constexpr std::array<std::string_view, 3> kPlacements{"packed", "round-robin", "random"};
 inline constexpr std::array<std::string_view, 2> kContextExchanges{"ring", "all-gather"};
 inline constexpr std::array<std::string_view, 2> kDispatches{"per-rank", "single-controller"};
@@ -69,7 +69,7 @@ inline constexpr std::array kSchema{
     Parameter{
         .name = "parallel", .kind = ValueKind::table, .help = "degrees of parallelism", .nested = kParallelSchema},
     pick("schedule", "1f1b", "order of micro-batches in a stage", kSchedules),
-    pick("recompute", "none", "what the backward pass computes again: nothing, attention, every layer", kRecomputes),
+    pick("recompute", "none", "what the backward pass computes again: nothing, norms and activation functions, attention, every layer", kRecomputes),
     Parameter{.name = "sequence_parallel",
               .kind = ValueKind::boolean,
               .help = "shard norms and residuals over tensor ranks; default: true when tensor > 1"},

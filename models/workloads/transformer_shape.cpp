@@ -148,7 +148,7 @@ ForwardFlops forward_flops_per_token(const TransformerSpec& model, std::int64_t 
 }
 
 std::string_view name(Recompute recompute) {
-  constexpr std::array<std::string_view, 3> kNames{"none", "selective", "full"};
+  constexpr std::array<std::string_view, 4> kNames{"none", "elementwise", "selective", "full"};
   return kNames[static_cast<std::size_t>(recompute)];
 }
 

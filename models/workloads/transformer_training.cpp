@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 
+#include "models/compute/kernel_time.hpp"
 #include "models/workloads/layer_kernels.hpp"
 #include "models/workloads/memory.hpp"
 #include "models/workloads/stage_program.hpp"
@@ -391,15 +392,17 @@ BuiltWorkload build_options(const TransformerOptions& options, const WorkloadCon
     job.program_of.push_back(grid.coordinate(RankId(rank), Axis::pipeline));
     if (!context.gpu_slowdown.empty()) job.slowdown.push_back(context.gpu_slowdown[job.gpu_of[rank].index()]);
   }
+  job.slot_of.resize(std::size_t{grid.ranks()} * job.slots);  // a job may have no communicator at all
   add_communicators(job, grid, options);
 
-  const StepTable steps(options, context.gpu);
+  const GpuSpec gpu = under_sustained_load(context.gpu);
+  const StepTable steps(options, gpu);
   const bool controller = options.dispatch == Dispatch::single_controller && options.stage_call_overhead.count() > 0;
   const auto ranks_of_stage = static_cast<std::uint32_t>(options.parallel.ranks() / options.parallel.pipeline);
   const auto launches = controller ? controller_launches(options.pipeline_shape(), ranks_of_stage)
                                    : std::vector<std::vector<std::uint32_t>>{};
   for (std::uint32_t stage = 0; stage < options.parallel.pipeline; ++stage) {
-    StageWriter writer(job, options, steps, context.gpu, stage);
+    StageWriter writer(job, options, steps, gpu, stage);
     writer.write(controller ? std::span<const std::uint32_t>(launches[stage]) : std::span<const std::uint32_t>{});
   }
   result.figures = figures_of(options, context.gpu);

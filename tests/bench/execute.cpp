@@ -28,8 +28,10 @@ std::unique_ptr<Cluster> fat_tree(std::int64_t nodes) {
   shape.pcie_switches = 4;
   shape.cpu_link = gigabytes_per_second(64);
   const FabricEntry& fabric = find_fabric("fat-tree");
+  Value radix;
+  radix.data = std::int64_t{128};
   Value written;
-  written.data = Value::Table{};
+  written.data = Value::Table{{"radix", radix}};
   const Settings settings = check_settings(written, fabric.schema, "network");
   ClusterSpec spec;
   spec.nodes.push_back({shape, nodes});

@@ -90,7 +90,8 @@ void one_resource(benchmark::State& state) {
     Nobody listener;
     RandomStream random(1, "amounts");
     const Use uses[] = {{fluid.add_resource(50e9), 1}};
-    for (int i = 0; i < activities; ++i) fluid.start({.amount = 1e6 * (1 + random.uniform()), .uses = uses}, listener, 0);
+    for (int i = 0; i < activities; ++i)
+      fluid.start({.amount = 1e6 * (1 + random.uniform()), .uses = uses}, listener, 0);
     simulation.run();
     events += fluid.activity_events();
   }

@@ -174,9 +174,9 @@ TEST_CASE("a cancelled event is gone, once") {
 
 TEST_CASE("random operations agree with a sorted list") {
   for (std::uint64_t seed = 0; seed < 30; ++seed) {
-    random_operations(seed, 5, 3000);                            // many ties
+    random_operations(seed, 5, 3000);  // many ties
     random_operations(seed, 1000, 3000);
-    random_operations(seed, std::uint64_t{1} << 40U, 3000);      // many levels
+    random_operations(seed, std::uint64_t{1} << 40U, 3000);  // many levels
   }
 }
 

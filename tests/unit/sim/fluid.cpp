@@ -272,7 +272,8 @@ class RandomSharing {
       for (std::uint64_t changes = 1 + random_.below(4); changes > 0; --changes) change();
       compare_rates();
       bench_.fluid.check_invariants();
-      bench_.simulation.run_until(bench_.simulation.now() + Picoseconds(static_cast<std::int64_t>(random_.below(kSecond))));
+      bench_.simulation.run_until(bench_.simulation.now() +
+                                  Picoseconds(static_cast<std::int64_t>(random_.below(kSecond))));
     }
     compare_rates();
     finish();

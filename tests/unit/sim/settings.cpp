@@ -139,8 +139,9 @@ TEST_CASE("the form of every rejection: place, key, value, expectation") {
   CHECK(rejection("share", integer(2)) == "scenario.toml:12 cluster.share = 2: expected a number between 0 and 1");
   CHECK(rejection("nodes", integer(0)) ==
         "scenario.toml:12 cluster.nodes = 0: expected a plain count between 1 and 1000000");
-  CHECK(rejection("nodez", integer(4)).starts_with(
-      "scenario.toml:12 cluster.nodez = 4: unknown key (did you mean \"nodes\"?); keys here are: name, nodes, share"));
+  CHECK(rejection("nodez", integer(4))
+            .starts_with("scenario.toml:12 cluster.nodez = 4: unknown key (did you mean \"nodes\"?); keys here are: "
+                         "name, nodes, share"));
   CHECK(rejection("positive", integer(0)) == "scenario.toml:12 cluster.positive = 0: expected a number > 0");
 }
 
@@ -161,8 +162,9 @@ TEST_CASE("missing keys say what they are") {
 }
 
 TEST_CASE("the wrong kind of value") {
-  CHECK(rejection("nodes", text("4")) == "scenario.toml:12 cluster.nodes = \"4\": expected a plain count between 1 and "
-                                         "1000000; a count is written without quotes");
+  CHECK(rejection("nodes", text("4")) ==
+        "scenario.toml:12 cluster.nodes = \"4\": expected a plain count between 1 and "
+        "1000000; a count is written without quotes");
   CHECK(rejection("nodes", value(4.0)).find("; write 4 without a decimal point") != std::string::npos);
   CHECK(rejection("nodes", value(4.5)).find("expected a plain count") != std::string::npos);
   CHECK(rejection("nodes", value(true)).find("= true: expected a plain count") != std::string::npos);
@@ -187,9 +189,10 @@ TEST_CASE("numbers are finite") {
 }
 
 TEST_CASE("quantities need their unit") {
-  CHECK(rejection("link", text("400 GB")) ==
-        "scenario.toml:12 cluster.link = \"400 GB\": expected a rate such as \"400 Gb/s\" or \"50 GB/s\"; \"400 GB\" is "
-        "an amount of data; a rate is written \"400 GB/s\" or \"400 Gb/s\"");
+  CHECK(
+      rejection("link", text("400 GB")) ==
+      "scenario.toml:12 cluster.link = \"400 GB\": expected a rate such as \"400 Gb/s\" or \"50 GB/s\"; \"400 GB\" is "
+      "an amount of data; a rate is written \"400 GB/s\" or \"400 Gb/s\"");
   CHECK(rejection("link", integer(400)).find("a quantity is written in quotes with its unit") != std::string::npos);
   CHECK(rejection("link", text("1 MB/s")) ==
         "scenario.toml:12 cluster.link = \"1 MB/s\": expected a rate such as \"400 Gb/s\" >= 1 GB/s");
@@ -242,8 +245,8 @@ TEST_CASE("resolved: every value in schema order, readable again with the same m
   const Value resolved = settings.resolved();
   std::vector<std::string> keys;
   for (const auto& [key, written] : std::get<Value::Table>(resolved.data)) keys.push_back(key);
-  CHECK(keys == std::vector<std::string>{"name", "nodes", "share", "lump", "schedule", "memory", "link", "latency", "peak",
-                                         "price", "ratios", "power", "tiers"});
+  CHECK(keys == std::vector<std::string>{"name", "nodes", "share", "lump", "schedule", "memory", "link", "latency",
+                                         "peak", "price", "ratios", "power", "tiers"});
   CHECK(resolved.find("power")->find("limit")->describe() == "\"700 W\"");
   const Value& resolved_tier = std::get<Value::Array>(resolved.find("tiers")->data).front();
   CHECK(resolved_tier.find("oversubscription")->describe() == "1");

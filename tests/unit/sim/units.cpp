@@ -31,8 +31,8 @@ TEST_CASE("bytes over rate is a time, rounded once") {
   // 16 MB at 400 Gb/s = 16e6 / 50e9 s = 320 us
   CHECK(Bytes(16'000'000) / gigabits_per_second(400) == std::chrono::microseconds(320));
   CHECK(Bytes(0) / gigabits_per_second(400) == Picoseconds(0));
-  CHECK(Bytes(1) / Rate(3e12) == Picoseconds(0));   // 0.33 ps rounds down
-  CHECK(Bytes(2) / Rate(3e12) == Picoseconds(1));   // 0.67 ps rounds up
+  CHECK(Bytes(1) / Rate(3e12) == Picoseconds(0));  // 0.33 ps rounds down
+  CHECK(Bytes(2) / Rate(3e12) == Picoseconds(1));  // 0.67 ps rounds up
   CHECK_THROWS_AS(Bytes(1) / Rate(0), BrokenContract);
   CHECK_THROWS_AS(Bytes(1) / Rate(-1), BrokenContract);
   CHECK_THROWS_AS(Bytes(1) / Rate(std::numeric_limits<double>::quiet_NaN()), BrokenContract);
@@ -95,8 +95,8 @@ TEST_CASE("compute, power, energy, money") {
 TEST_CASE("a rejected text is named with what was expected and an example") {
   const std::string message = rejection(parse_rate, "fast");
   CHECK(contains(message, "\"fast\": expected a rate such as \"400 Gb/s\""));
-  for (const char* text : {"", " ", "GB", "nan GB", "inf GB", "-inf GB", "1e999 GB", "0x10 GB", "+5 GB", "--5 GB", "5 5 GB",
-                           "5 GB GB", "5 gigabytes", "5 G B", ".", ". GB", "5_000 GB", "1e GB", "-5 GB"}) {
+  for (const char* text : {"", " ", "GB", "nan GB", "inf GB", "-inf GB", "1e999 GB", "0x10 GB", "+5 GB", "--5 GB",
+                           "5 5 GB", "5 GB GB", "5 gigabytes", "5 G B", ".", ". GB", "5_000 GB", "1e GB", "-5 GB"}) {
     INFO(text);
     const std::string text_message = rejection(parse_bytes, text);
     CHECK(contains(text_message, "expected an amount of data such as \"80 GiB\""));

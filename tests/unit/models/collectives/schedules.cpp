@@ -53,8 +53,8 @@ TEST_CASE("every algorithm has a help line and runs where it says it can", "[col
         if (!algorithm.supports(collective, group)) continue;
         ran.insert(algorithm.name);
         CAPTURE(algorithm.name, name(collective), members);
-        CommunicationModel model;
-        model.algorithm = algorithm.name;
+        CommunicationModel model = alpha_only(Picoseconds{1'000'000}, std::string(algorithm.name));
+        model.launch = Picoseconds{1'000'000};
         const CollectivePlan plan = plan_collective(group, model, collective, mebibytes(1));
         CHECK(plan.amount > 0);
         CHECK(plan.latency > model.launch);
