@@ -16,34 +16,15 @@
 namespace clustersim {
 namespace {
 
-/// Memory that a node takes while its cluster is built and simulated, per device and link of it (measured, rounded up).
+// Memory that a cluster takes while it is built and a step is simulated: 131,072 H100 in 16,384 nodes peaked at 300 MiB,
+// 19 KiB a node, with everything in classes; without classes about half as much again.
 constexpr double kBytesPerDevice = 100;
 constexpr double kBytesPerLink = 250;
+constexpr double kFabricLinks = 6;  // per endpoint: up and down through three tiers
 constexpr std::size_t kMostNamesSearched = 50'000;
 
 double physical_memory_bytes() {
   return static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
-}
-
-/// Refuses before allocating: running into the machine's limit would end the program without a word.
-void check_size(const Scenario& scenario) {
-  double bytes = 0;
-  double gpus = 0;
-  for (const NodeCount& group : scenario.cluster.groups) {
-    const NodeShape& shape = scenario.catalog->node(group.node, group.where).shape;
-    const NodeTemplate node(shape);
-    const double fabric_links = scenario.cluster.fabric == nullptr ? 0 : 6.0 * std::max(shape.nics, shape.gpus);
-    bytes += static_cast<double>(group.count) *
-             (node.devices() * kBytesPerDevice + (node.links() + fabric_links) * kBytesPerLink);
-    gpus += static_cast<double>(group.count) * shape.gpus;
-  }
-  const double memory = physical_memory_bytes();
-  constexpr double kUsableShare = 0.8;
-  if (bytes > kUsableShare * memory) {
-    infeasible("a cluster of {:.0f} GPUs takes about {:.0f} GiB to simulate and this machine has {:.0f} GiB; about {:.0f} "
-               "GPUs of this kind would fit",
-               gpus, bytes / 0x1p30, memory / 0x1p30, gpus * kUsableShare * memory / bytes);
-  }
 }
 
 /// Tiers that need more ports than the named switch has.
@@ -156,8 +137,28 @@ void note_assumed(std::vector<std::string>& notes, std::string_view kind, std::s
 
 }  // namespace
 
+void require_memory(const Scenario& scenario, double machine_bytes) {
+  double bytes = 0;
+  double gpus = 0;
+  for (const NodeCount& group : scenario.cluster.groups) {
+    const NodeShape& shape = scenario.catalog->node(group.node, group.where).shape;
+    const NodeTemplate node(shape);
+    const double fabric_links = scenario.cluster.fabric == nullptr ? 0 : kFabricLinks * std::max(shape.nics, shape.gpus);
+    bytes += static_cast<double>(group.count) *
+             (node.devices() * kBytesPerDevice + (node.links() + fabric_links) * kBytesPerLink);
+    gpus += static_cast<double>(group.count) * shape.gpus;
+  }
+  constexpr double kUsableShare = 0.8;
+  if (bytes > kUsableShare * machine_bytes) {
+    infeasible(
+        "a cluster of {:.0f} GPUs takes about {:.1f} GiB to simulate and this machine has {:.1f} GiB; about {:.0f} GPUs of "
+        "this kind would fit",
+        gpus, bytes / 0x1p30, machine_bytes / 0x1p30, gpus * kUsableShare * machine_bytes / bytes);
+  }
+}
+
 BuiltCluster build_cluster(const Scenario& scenario, Health health) {
-  check_size(scenario);
+  require_memory(scenario, physical_memory_bytes());
   BuiltCluster built;
   built.catalog = scenario.catalog;
   ClusterSpec spec;

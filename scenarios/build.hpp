@@ -1,6 +1,7 @@
 // From a checked scenario to the models that run it: cluster, GPU, workload.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -26,6 +27,9 @@ enum class Health : std::uint8_t { as_described, nominal };
 /// Lays out nodes and network. Throws BadInput for a degraded link or GPU that does not exist, Infeasible for a network
 /// that cannot be built or that would not fit into this machine's memory.
 BuiltCluster build_cluster(const Scenario& scenario, Health health = Health::as_described);
+
+/// Throws Infeasible when the cluster would take more than a machine with so much memory can give; nothing is allocated.
+void require_memory(const Scenario& scenario, double machine_bytes);
 
 /// The scenario's job on the cluster: programs, figures, memory account. Throws Infeasible when it does not fit.
 BuiltWorkload build_workload(const Scenario& scenario, const BuiltCluster& built);

@@ -178,13 +178,15 @@ void derive_figures(StepReport& report) {
   const double gpus = static_cast<double>(report.ranks);
   report.tokens_per_s = figures.tokens_per_step / report.step_time_s;
   report.samples_per_s = figures.samples_per_step / report.step_time_s;
-  report.model_rate_per_gpu = FlopRate(figures.model_flops.value() / report.step_time_s / gpus);
-  report.hardware_rate_per_gpu = FlopRate(figures.hardware_flops.value() / report.step_time_s / gpus);
-  ensure(report.peak.value() > 0, "the GPU has no {} peak", name(figures.peak_type));
-  report.mfu = report.model_rate_per_gpu / report.peak;
-  report.hfu = report.hardware_rate_per_gpu / report.peak;
-  check_peak(report, "MFU", figures.model_flops, report.mfu);
-  check_peak(report, "HFU", figures.hardware_flops, report.hfu);
+  if (figures.model_flops.value() > 0) {
+    report.model_rate_per_gpu = FlopRate(figures.model_flops.value() / report.step_time_s / gpus);
+    report.hardware_rate_per_gpu = FlopRate(figures.hardware_flops.value() / report.step_time_s / gpus);
+    ensure(report.peak.value() > 0, "the GPU has no {} peak", name(figures.peak_type));
+    report.mfu = report.model_rate_per_gpu / report.peak;
+    report.hfu = report.hardware_rate_per_gpu / report.peak;
+    check_peak(report, "MFU", figures.model_flops, report.mfu);
+    check_peak(report, "HFU", figures.hardware_flops, report.hfu);
+  }
   report.exposed_communication_share =
       share_of(report, Cause::exposed_tensor) + share_of(report, Cause::exposed_pipeline) +
       share_of(report, Cause::exposed_data) + share_of(report, Cause::exposed_context) +

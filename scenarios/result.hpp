@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -44,10 +45,11 @@ struct StepReport {
   double step_time_s = 0;
   double tokens_per_s = 0;
   double samples_per_s = 0;
-  FlopRate model_rate_per_gpu{0};
-  FlopRate hardware_rate_per_gpu{0};
-  double mfu = 0;
-  double hfu = 0;
+  // NaN (null in JSON) for a workload of given times, whose operations nobody counted.
+  FlopRate model_rate_per_gpu{std::numeric_limits<double>::quiet_NaN()};
+  FlopRate hardware_rate_per_gpu{std::numeric_limits<double>::quiet_NaN()};
+  double mfu = std::numeric_limits<double>::quiet_NaN();
+  double hfu = std::numeric_limits<double>::quiet_NaN();
   double exposed_communication_share = 0;  // sum of the exposed_* causes
   double bubble_share = 0;
   std::array<CauseShare, kCauses> ledger{};

@@ -177,7 +177,8 @@ std::vector<Degradation> read_degraded(const Settings& cluster) {
     const std::string_view subject = is_link ? "link" : "gpu";
     const std::string_view effect = is_link ? "capacity_factor" : "slowdown";
     for (const std::string_view wrong : {is_link ? "slowdown" : "capacity_factor", is_link ? "slowdown" : "both_directions"}) {
-      if (entry.given(wrong)) entry.reject(wrong, "does not apply to a {}", is_link ? "link" : "GPU");
+      const bool harmless = wrong == "both_directions" && entry.given(wrong) && !entry.boolean(wrong);
+      if (entry.given(wrong) && !harmless) entry.reject(wrong, "does not apply to a {}", is_link ? "link" : "GPU");
     }
     if (!entry.given(effect)) entry.reject(subject, "missing key \"{}\" beside it: by how much?", effect);
     item.place = entry.place(subject);
@@ -395,6 +396,25 @@ std::uint64_t hash_text(std::string_view text, std::uint64_t start = 0xcbf29ce48
   return mix64(hash);
 }
 
+/// One order of keys, however they came together from files, defaults and settings: those of the top level as a reader
+/// expects them, all others by name.
+void order_keys(Value& value, bool top) {
+  if (auto* array = std::get_if<Value::Array>(&value.data)) {
+    for (Value& element : *array) order_keys(element, false);
+  }
+  auto* table = std::get_if<Value::Table>(&value.data);
+  if (table == nullptr) return;
+  const auto rank = [top](const std::string& key) {
+    constexpr std::array<std::string_view, 8> kTop{"name",          "description", "seed",      "catalog", "cluster",
+                                                   "communication", "jobs",        "nccl_test"};
+    return top ? std::find(kTop.begin(), kTop.end(), key) - kTop.begin() : 0;
+  };
+  std::stable_sort(table->begin(), table->end(), [&](const auto& a, const auto& b) {
+    return std::pair(rank(a.first), std::string_view(a.first)) < std::pair(rank(b.first), std::string_view(b.first));
+  });
+  for (auto& [key, nested] : *table) order_keys(nested, false);
+}
+
 /// Two runs with the same hash simulate the same thing: extra catalog files count by content, not by path.
 std::string content_hash(Value resolved, const std::vector<std::string>& catalog_files) {
   remove_key(resolved, "catalog");
@@ -490,6 +510,7 @@ Scenario read_scenario(const Value& tree, bool needs_work, CatalogCache& cache) 
     scenario.points = read_points(top.any("study"), tree, cache);
     resolved = as_written(tree, files.paths);
   }
+  order_keys(resolved, true);
   scenario.resolved_text = to_toml(resolved);
   scenario.hash = content_hash(std::move(resolved), files.paths);
   return scenario;

@@ -13,7 +13,7 @@
 namespace clustersim {
 namespace {
 
-std::string percent(double share) { return fmt::format("{:.1f} %", share * 100); }
+std::string percent(double share) { return std::isnan(share) ? "-" : fmt::format("{:.1f} %", share * 100); }
 
 /// "16,384"
 std::string grouped(double count) {
@@ -53,22 +53,41 @@ std::string memory_breakdown(const MemoryReport& memory) {
   return text;
 }
 
+std::string job_text(const StepReport& report) {
+  const WorkloadFigures& figures = report.figures;
+  std::string text = fmt::format("{} ({}) on {} GPU{}", report.job, report.workload,
+                                 grouped(static_cast<double>(report.ranks)), report.ranks == 1 ? "" : "s");
+  if (figures.parameters > 0) text += fmt::format(", {:.4g} B parameters", figures.parameters / 1e9);
+  if (figures.tokens_per_step > 0) text += fmt::format(", {} tokens a step", grouped(figures.tokens_per_step));
+  return text;
+}
+
+/// In tokens where the job has tokens, else in samples.
+std::string throughput_text(const StepReport& report) {
+  const bool tokens = report.figures.tokens_per_step > 0;
+  const std::string_view unit = tokens ? "tokens/s" : "samples/s";
+  const double rate = tokens ? report.tokens_per_s : report.samples_per_s;
+  const auto number = [](double value) { return value < 100 ? fmt::format("{:.3g}", value) : grouped(value); };
+  return fmt::format("{} {}, {} {} per GPU", number(rate), unit, number(rate / static_cast<double>(report.ranks)), unit);
+}
+
 void add_figures(Lines& out, const StepReport& report) {
   const WorkloadFigures& figures = report.figures;
-  out.entry("job", fmt::format("{} ({}) on {} GPUs, {:.4g} B parameters, {} tokens a step", report.job,
-                               report.workload, grouped(static_cast<double>(report.ranks)), figures.parameters / 1e9,
-                               grouped(figures.tokens_per_step)));
+  out.entry("job", job_text(report));
   out.blank();
   out.entry("step time", format_duration(report.step_time_s));
-  out.entry("throughput", fmt::format("{} tokens/s, {} tokens/s per GPU", grouped(report.tokens_per_s),
-                                      grouped(report.tokens_per_s / static_cast<double>(report.ranks))));
-  out.entry("model FLOP/s per GPU", fmt::format("{}, MFU {} of {} {} dense", format(report.model_rate_per_gpu),
-                                                percent(report.mfu), format(report.peak), name(figures.peak_type)));
-  out.entry("hardware FLOP/s per GPU",
-            fmt::format("{}, HFU {}", format(report.hardware_rate_per_gpu), percent(report.hfu)));
-  out.entry("memory per GPU",
-            fmt::format("{} of {} ({})", gib(figures.memory.total_bytes()),
-                        gib(static_cast<double>(figures.memory.capacity.value())), memory_breakdown(figures.memory)));
+  out.entry("throughput", throughput_text(report));
+  if (figures.model_flops.value() > 0) {
+    out.entry("model FLOP/s per GPU", fmt::format("{}, MFU {} of {} {} dense", format(report.model_rate_per_gpu),
+                                                  percent(report.mfu), format(report.peak), name(figures.peak_type)));
+    out.entry("hardware FLOP/s per GPU",
+              fmt::format("{}, HFU {}", format(report.hardware_rate_per_gpu), percent(report.hfu)));
+  }
+  if (!figures.memory.items.empty()) {
+    out.entry("memory per GPU", fmt::format("{} of {} ({})", gib(figures.memory.total_bytes()),
+                                            gib(static_cast<double>(figures.memory.capacity.value())),
+                                            memory_breakdown(figures.memory)));
+  }
   if (report.scaling_efficiency) {
     out.entry("scaling efficiency", fmt::format("{} of one model replica on {} GPU{}", percent(*report.scaling_efficiency),
                                                 report.replica_ranks, report.replica_ranks == 1 ? "" : "s"));

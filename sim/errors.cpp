@@ -56,7 +56,10 @@ std::string nearest_name(std::string_view word, std::span<const std::string> can
   for (const std::string& candidate : candidates) {
     const std::size_t distance = edit_distance(wanted, folded(candidate));
     // A distance of the whole length shares nothing with the word.
-    if (distance < nearest_distance && distance < std::max(wanted.size(), candidate.size())) {
+    if (distance >= std::max(wanted.size(), candidate.size())) continue;
+    // "nodez" is as far from "node" as from "nodes": a wrong letter is likelier than one too many.
+    const bool same_length = candidate.size() == wanted.size();
+    if (distance < nearest_distance || (nearest != nullptr && distance == nearest_distance && same_length)) {
       nearest = &candidate;
       nearest_distance = distance;
     }

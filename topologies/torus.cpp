@@ -112,6 +112,11 @@ class Torus final : public Fabric {
   Torus(const FabricContext& context, TorusSpec spec);
   void route(std::uint32_t from, std::uint32_t to, const Routing& routing, Route& out) const override;
   [[nodiscard]] FabricFigures figures() const override;
+  [[nodiscard]] std::span<const std::uint32_t> torus_sides() const override {
+    const bool closed = std::find(spec_.wrap.begin(), spec_.wrap.end(), false) == spec_.wrap.end();
+    return closed && spec_.concentration == 1 ? std::span<const std::uint32_t>(spec_.sides)
+                                              : std::span<const std::uint32_t>();
+  }
 
  private:
   using Coordinates = std::array<std::uint32_t, kMostDimensions>;

@@ -82,7 +82,8 @@ class GraphBuilder {
     for (const OperationPlan& plan : plans_.plans_of(communicator)) {
       for (const std::uint64_t part :
            {std::bit_cast<std::uint64_t>(plan.amount), std::bit_cast<std::uint64_t>(plan.rate_cap),
-            static_cast<std::uint64_t>(plan.latency.count()), std::uint64_t{plan.algorithm}, std::uint64_t{plan.shape}}) {
+            static_cast<std::uint64_t>(plan.latency.count()), std::uint64_t{plan.algorithm},
+            std::uint64_t{plan.shape}}) {
         colour = mix64(colour, part);
       }
     }
@@ -90,7 +91,8 @@ class GraphBuilder {
   }
   [[nodiscard]] std::uint64_t resource_colour(std::uint32_t resource) const {
     const double usable = usable_capacity(cluster_.network(), model_, resource);
-    return mix64(mix64(resource_kind, resource_look(cluster_.network(), resource)), std::bit_cast<std::uint64_t>(usable));
+    return mix64(mix64(resource_kind, resource_look(cluster_.network(), resource)),
+                 std::bit_cast<std::uint64_t>(usable));
   }
   void add_edges(ColouredGraph& graph, std::uint32_t vertex, std::uint32_t communicator) const {
     for (std::uint32_t e = job_.member_begin[communicator]; e < job_.member_begin[communicator + 1]; ++e) {
@@ -99,7 +101,8 @@ class GraphBuilder {
     const std::size_t first = plans_.shape_begin[communicator];
     for (std::size_t shape = first; shape < plans_.shape_begin[communicator + 1]; ++shape) {
       for (const PlanUse& use : plans_.uses_of(shape)) {
-        graph.add_edge(vertex, resource_vertex_[use.resource], mix64(shape - first, coefficient_label(use.coefficient)));
+        graph.add_edge(vertex, resource_vertex_[use.resource],
+                       mix64(shape - first, coefficient_label(use.coefficient)));
       }
     }
   }
@@ -239,9 +242,8 @@ Classes find_classes(const Job& job, const Cluster& cluster, const Communication
   classes.ranks = cut_classes(partition, 0, ranks, {}, ranks, 0);
   classes.communicators =
       cut_classes(partition, ranks, communicators, builder.communicators(), job.communicators(), classes.ranks.size());
-  classes.resources =
-      cut_classes(partition, ranks + communicators, builder.resources().size(), builder.resources(),
-                  cluster.network().resources(), classes.ranks.size() + classes.communicators.size());
+  classes.resources = cut_classes(partition, ranks + communicators, builder.resources().size(), builder.resources(),
+                                  cluster.network().resources(), classes.ranks.size() + classes.communicators.size());
   for (const std::uint32_t r : classes.resources.representative) {
     classes.capacity.push_back(GraphBuilder::usable_capacity(cluster.network(), model, r));
   }

@@ -40,7 +40,8 @@ void check_slots(const Job& job, std::span<const StreamProgram> programs) {
     for (std::uint32_t slot = 0; slot < job.slots; ++slot) {
       if (program.slot_begin[slot] == program.slot_begin[slot + std::size_t{1}]) continue;
       ensure(!job.slot_of.empty() && job.slot_of[r * job.slots + slot].valid(),
-             "rank {} runs program {}, which uses slot {}, but it has no communicator there", r, job.program_of[r], slot);
+             "rank {} runs program {}, which uses slot {}, but it has no communicator there", r, job.program_of[r],
+             slot);
     }
   }
 }
@@ -68,8 +69,8 @@ class Accountant {
     add_communication();
     add_resources();
     result_.timeline = std::move(executor_.timeline());
-    result_.lumps = {classes_.ranks.members,          classes_.ranks.size(),     classes_.communicators.members,
-                     classes_.communicators.size(),   classes_.resources.members, classes_.resources.size()};
+    result_.lumps = {classes_.ranks.members,        classes_.ranks.size(),      classes_.communicators.members,
+                     classes_.communicators.size(), classes_.resources.members, classes_.resources.size()};
     result_.events = executor_.events();
     result_.flow_events = executor_.fluid().activity_events();
     result_.solves = executor_.fluid().solves();
@@ -164,10 +165,12 @@ class Accountant {
       if (usage.bytes <= 0) continue;
       const double most = classes_.capacity[r] * to_seconds(result_.step_time);
       usage.busy_share = usage.bytes / most;
-      // An end of a transfer is rounded to the clock by at most half a tick: over all of them, that much may be missing.
-      const double rounding = static_cast<double>(executor_.fluid().activity_events() + 1) * 1e-12 * classes_.capacity[r];
-      ensure(usage.bytes <= most * (1 + 1e-9) + rounding, "resource {} carried {} bytes, more than it can in the step: {}",
-             usage.resource, usage.bytes, most);
+      // An end of a transfer is rounded to the clock by at most half a tick: over all of them, that much may be
+      // missing.
+      const double rounding =
+          static_cast<double>(executor_.fluid().activity_events() + 1) * 1e-12 * classes_.capacity[r];
+      ensure(usage.bytes <= most * (1 + 1e-9) + rounding,
+             "resource {} carried {} bytes, more than it can in the step: {}", usage.resource, usage.bytes, most);
       result_.resources.push_back(usage);
     }
     std::sort(result_.resources.begin(), result_.resources.end(), [](const ResourceUsage& a, const ResourceUsage& b) {

@@ -12,18 +12,18 @@
 namespace clustersim {
 
 struct ExecutionOptions {
-  bool lump = true;             // false: every rank, communicator and link on its own (same code)
-  bool record_timeline = false; // keep intervals of one rank per class
+  bool lump = true;              // false: every rank, communicator and link on its own (same code)
+  bool record_timeline = false;  // keep intervals of one rank per class
   std::function<void(Picoseconds now, std::uint64_t events)> progress;  // called about twice a second when set
 };
 
 /// One resource (link or bundle) or class of equal ones, over the whole step.
 struct ResourceUsage {
-  std::uint32_t resource = 0;   // representative: a Network resource number
-  std::uint32_t count = 1;      // how many equal ones
-  double bytes = 0;             // carried by each
-  double busy_share = 0;        // bytes / (usable capacity x step time)
-  Rate capacity{0};             // usable, after protocol efficiency
+  std::uint32_t resource = 0;  // representative: a Network resource number
+  std::uint32_t count = 1;     // how many equal ones
+  double bytes = 0;            // carried by each
+  double busy_share = 0;       // bytes / (usable capacity x step time)
+  Rate capacity{0};            // usable, after protocol efficiency
 };
 
 struct TimelineInterval {
@@ -37,7 +37,7 @@ struct TimelineInterval {
 
 /// What one class of ranks spent its time on. The ledger sums to the step time exactly, in ticks.
 struct RankClass {
-  std::uint32_t representative = 0;   // rank
+  std::uint32_t representative = 0;  // rank
   std::uint32_t count = 1;
   std::uint32_t program = 0;
   std::array<Picoseconds, kCauses> ledger{};
@@ -64,8 +64,8 @@ struct CommunicationSummary {
 struct StepResult {
   Picoseconds step_time{0};
   std::vector<RankClass> rank_classes;
-  std::vector<std::uint32_t> rank_class_of;    // per rank: index into rank_classes
-  std::vector<ResourceUsage> resources;        // those that carried anything, busiest first
+  std::vector<std::uint32_t> rank_class_of;  // per rank: index into rank_classes
+  std::vector<ResourceUsage> resources;      // those that carried anything, busiest first
   std::vector<CommunicationSummary> communication;
   std::vector<TimelineInterval> timeline;
   LumpCounts lumps;
@@ -77,6 +77,7 @@ struct StepResult {
 };
 
 /// Simulates every rank's program to its end. Throws BrokenContract on deadlock or a violated invariant.
-StepResult execute(const Job& job, const Cluster& cluster, const CommunicationModel& model, const ExecutionOptions& options);
+StepResult execute(const Job& job, const Cluster& cluster, const CommunicationModel& model,
+                   const ExecutionOptions& options);
 
 }  // namespace clustersim

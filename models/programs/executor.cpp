@@ -80,7 +80,8 @@ void Executor::on_activity_done(ActivityId, std::uint64_t payload) {
 
 void Executor::finish_step(std::uint32_t rank_class, std::uint32_t number) {
   StreamState& state = stream(rank_class, number);
-  ensure(state.phase == Phase::kernel || state.phase == Phase::transfer, "a stream finished a step that was not running");
+  ensure(state.phase == Phase::kernel || state.phase == Phase::transfer,
+         "a stream finished a step that was not running");
   if (options_.record_timeline) record(rank_class, number, state, program(rank_class).steps[state.step]);
   ++state.step;
   state.phase = Phase::ready;
@@ -209,10 +210,14 @@ std::uint8_t Executor::ledger_column(std::uint32_t rank_class) const {
     if (state.phase == Phase::ready || state.phase == Phase::finished) return Ledger::kNever;
     const Cause cause = program(rank_class).steps[state.step].cause;
     switch (state.phase) {
-      case Phase::kernel: return number == 0 ? Ledger::kKernel : Ledger::column(cause);
-      case Phase::gathering: return Ledger::column(waiting_cause(cause));
-      case Phase::transfer: return Ledger::column(cause);
-      default: number = state.waiting_on;
+      case Phase::kernel:
+        return number == 0 ? Ledger::kKernel : Ledger::column(cause);
+      case Phase::gathering:
+        return Ledger::column(waiting_cause(cause));
+      case Phase::transfer:
+        return Ledger::column(cause);
+      default:
+        number = state.waiting_on;
     }
   }
   return Ledger::kNever;  // streams that wait in a circle: a deadlock, reported when the queue has run dry

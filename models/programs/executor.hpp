@@ -51,25 +51,25 @@ class Executor final : private EventHandler, private FluidListener, private Inst
 
  private:
   enum class Phase : std::uint8_t {
-    ready,     // about to look at its next step; never when the instant is over
-    blocked,   // the step waits for another stream
+    ready,    // about to look at its next step; never when the instant is over
+    blocked,  // the step waits for another stream
     kernel,
-    gathering, // issued an operation; other members have not
-    transfer,  // all members have
+    gathering,  // issued an operation; other members have not
+    transfer,   // all members have
     finished,
   };
   struct StreamState {
-    std::uint32_t step = 0;            // index into the program's steps
+    std::uint32_t step = 0;  // index into the program's steps
     Phase phase = Phase::ready;
-    std::uint8_t waiting_on = 0;       // stream, while blocked
-    std::int64_t since = 0;            // start of the kernel, or when the operation was issued
+    std::uint8_t waiting_on = 0;  // stream, while blocked
+    std::int64_t since = 0;       // start of the kernel, or when the operation was issued
     std::int64_t transfer_start = 0;
   };
   struct RankState {
     std::uint32_t program = 0;
-    std::uint32_t unfinished = 0;      // streams
+    std::uint32_t unfinished = 0;  // streams
     double slowdown = 1;
-    std::size_t first_stream = 0;      // index into streams_
+    std::size_t first_stream = 0;  // index into streams_
     std::int64_t finished = -1;
   };
 
@@ -117,8 +117,8 @@ class Executor final : private EventHandler, private FluidListener, private Inst
   Simulation<Picoseconds> simulation_;
   Fluid fluid_;
   Ledger ledger_;
-  std::uint8_t after_end_;                 // ledger column for the time after a rank's last step
-  std::vector<RankState> ranks_;           // per rank class
+  std::uint8_t after_end_;        // ledger column for the time after a rank's last step
+  std::vector<RankState> ranks_;  // per rank class
   std::vector<StreamState> streams_;
   std::vector<std::size_t> instance_begin_;  // per communicator class: its operation 0 in arrivals_
   std::vector<std::uint32_t> arrivals_;      // member classes that have issued the operation
@@ -127,7 +127,7 @@ class Executor final : private EventHandler, private FluidListener, private Inst
   std::vector<TimelineInterval> timeline_;
   std::size_t unfinished_ = 0;  // rank classes
   std::int64_t end_ = 0;
-  std::uint64_t done_ = 0;      // operations finished
+  std::uint64_t done_ = 0;  // operations finished
   std::uint64_t calls_ = 0;
   std::chrono::steady_clock::time_point last_report_ = std::chrono::steady_clock::now();  // for display only
 };

@@ -27,7 +27,8 @@ CauseTicks Ledger::close(std::size_t rank_class, std::int64_t end, const CauseTi
   const std::int64_t kernel_sum = std::accumulate(kernels.begin(), kernels.end(), std::int64_t{0});
   ensure(account.ticks[kKernel] == kernel_sum, "rank class {}: its kernels last {} ps, but it ran them for {} ps",
          rank_class, kernel_sum, account.ticks[kKernel]);
-  ensure(account.ticks[kNever] == 0, "rank class {}: {} ps passed between two steps", rank_class, account.ticks[kNever]);
+  ensure(account.ticks[kNever] == 0, "rank class {}: {} ps passed between two steps", rank_class,
+         account.ticks[kNever]);
   CauseTicks ledger = kernels;
   std::int64_t sum = 0;
   for (std::size_t cause = 0; cause < kCauses; ++cause) {

@@ -26,8 +26,8 @@ constexpr Cause waiting_cause(Cause exposed_as) {
 /// two agree is a check of the stepping itself.
 class Ledger {
  public:
-  static constexpr std::uint8_t kKernel = kCauses;      // the compute stream runs a kernel
-  static constexpr std::uint8_t kNever = kCauses + 1;   // between two steps of one instant: no time may pass
+  static constexpr std::uint8_t kKernel = kCauses;     // the compute stream runs a kernel
+  static constexpr std::uint8_t kNever = kCauses + 1;  // between two steps of one instant: no time may pass
   static constexpr std::uint8_t column(Cause cause) { return static_cast<std::uint8_t>(cause); }
 
   explicit Ledger(std::size_t classes) : accounts_(classes) {}

@@ -64,8 +64,7 @@ class Sequences {
         for (const std::uint32_t operation : programs[p].operations(slot)) {
           sequence.push_back(network_operation[operation]);
         }
-        const auto [entry, added] =
-            known.try_emplace(sequence, static_cast<std::uint32_t>(plans.sequences.size()));
+        const auto [entry, added] = known.try_emplace(sequence, static_cast<std::uint32_t>(plans.sequences.size()));
         if (added) plans.sequences.push_back(split(sequence));
         of_[p * job.slots + slot] = entry->second;
       }
@@ -105,8 +104,8 @@ std::string operation_text(const CommunicatorPlans& plans, const OperationSequen
   throw BrokenContract(fmt::format(
       "communicator {}: its members issue different operations. Operation {} is {} on rank {} (slot {}), but {} on "
       "rank {} (slot {})",
-      communicator, position, operation_text(plans, a, position), one.rank, one.slot, operation_text(plans, b, position),
-      other.rank, other.slot));
+      communicator, position, operation_text(plans, a, position), one.rank, one.slot,
+      operation_text(plans, b, position), other.rank, other.slot));
 }
 
 std::uint32_t common_sequence(const Job& job, const CommunicatorPlans& plans, const Sequences& sequences,
@@ -125,11 +124,16 @@ std::uint32_t common_sequence(const Job& job, const CommunicatorPlans& plans, co
 class Planner {
  public:
   Planner(const Job& job, const Cluster& cluster, const CommunicationModel& model, CommunicatorPlans& plans)
-      : job_(job), cluster_(cluster), model_(model), plans_(plans) {}
+      : job_(job), cluster_(cluster), model_(model), plans_(plans), dead_(cluster.network().resources()) {
+    for (std::uint32_t r = 0; r < dead_.size(); ++r) {
+      dead_[r] = cluster.network().resource_capacity(r).value() <= 0;
+    }
+  }
 
   void plan(std::size_t communicator) {
     gpus_.clear();
-    for (const RankId rank : job_.communicator(CommunicatorId(communicator))) gpus_.push_back(job_.gpu_of[rank.index()]);
+    for (const RankId rank : job_.communicator(CommunicatorId(communicator)))
+      gpus_.push_back(job_.gpu_of[rank.index()]);
     const Group group{cluster_, gpus_};
     const std::size_t first_shape = plans_.use_begin.size() - 1;
     for (const std::uint32_t number : plans_.sequences[plans_.sequence_of[communicator]].distinct) {
@@ -144,19 +148,20 @@ class Planner {
  private:
   void check(const CollectivePlan& plan, std::size_t communicator) const {
     ensure(std::isfinite(plan.amount) && plan.amount >= 0 && plan.latency.count() >= 0 && plan.rate_cap > 0,
-           "communicator {}: the {} plan has amount {}, latency {} ps, cap {}", communicator, plan.algorithm, plan.amount,
-           plan.latency.count(), plan.rate_cap);
+           "communicator {}: the {} plan has amount {}, latency {} ps, cap {}", communicator, plan.algorithm,
+           plan.amount, plan.latency.count(), plan.rate_cap);
     for (const PlanUse& use : plan.uses) {
-      if (cluster_.network().resource_capacity(use.resource).value() > 0) continue;
-      infeasible("{} has no capacity left, and communicator {} (first member on {}) has to cross it; repair the link or "
-                 "place the job elsewhere",
-                 cluster_.network().resource_name(use.resource), communicator, gpus_.front().value());
+      if (!dead_[use.resource]) continue;
+      infeasible(
+          "{} has no capacity left, and communicator {} (first member on {}) has to cross it; repair the link or "
+          "place the job elsewhere",
+          cluster_.network().resource_name(use.resource), communicator, gpus_.front().value());
     }
   }
 
   std::uint32_t choice(Collective collective, const CollectivePlan& plan) {
-    const auto [entry, added] = choices_.try_emplace({collective, plan.algorithm},
-                                                     static_cast<std::uint32_t>(plans_.algorithms.size()));
+    const auto [entry, added] =
+        choices_.try_emplace({collective, plan.algorithm}, static_cast<std::uint32_t>(plans_.algorithms.size()));
     if (added) plans_.algorithms.push_back({collective, plan.algorithm, plan.reason});
     return entry->second;
   }
@@ -177,6 +182,7 @@ class Planner {
   const Cluster& cluster_;
   const CommunicationModel& model_;
   CommunicatorPlans& plans_;
+  std::vector<bool> dead_;  // per Network resource
   std::vector<GpuId> gpus_;
   std::map<std::pair<Collective, std::string_view>, std::uint32_t> choices_;
 };

@@ -49,12 +49,12 @@ struct CommunicatorPlans {
   std::vector<NetworkOperation> operations;
   std::vector<OperationSequence> sequences;
   std::vector<PlannedAlgorithm> algorithms;
-  std::vector<std::uint32_t> sequence_of;    // per communicator
-  std::vector<SlotEntry> entries;            // member ranks in ascending order with their slot; Job::member_begin
-  std::vector<std::size_t> plan_begin;       // per communicator, plus the end; one plan per distinct operation
+  std::vector<std::uint32_t> sequence_of;  // per communicator
+  std::vector<SlotEntry> entries;          // member ranks in ascending order with their slot; Job::member_begin
+  std::vector<std::size_t> plan_begin;     // per communicator, plus the end; one plan per distinct operation
   std::vector<OperationPlan> plans;
-  std::vector<std::size_t> shape_begin;      // per communicator, plus the end
-  std::vector<std::size_t> use_begin{0};     // per shape, plus the end
+  std::vector<std::size_t> shape_begin;   // per communicator, plus the end
+  std::vector<std::size_t> use_begin{0};  // per shape, plus the end
   std::vector<PlanUse> uses;
 
   [[nodiscard]] bool active(std::size_t communicator) const {

@@ -15,7 +15,8 @@ std::string_view name(Cause cause) {
   return kNames[static_cast<std::size_t>(cause)];
 }
 
-CommunicatorId Job::add_communicator(std::span<const RankId> ranks_of_it, std::span<const std::uint16_t> slot_per_member) {
+CommunicatorId Job::add_communicator(std::span<const RankId> ranks_of_it,
+                                     std::span<const std::uint16_t> slot_per_member) {
   ensure(!ranks_of_it.empty(), "job {}: a communicator without members", name);
   ensure(ranks_of_it.size() == slot_per_member.size(), "job {}: {} members of a communicator, but {} slots", name,
          ranks_of_it.size(), slot_per_member.size());

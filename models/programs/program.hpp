@@ -19,18 +19,18 @@ namespace clustersim {
 
 /// The ledger's columns: every GPU-second goes to exactly one.
 enum class Cause : std::uint8_t {
-  compute,            // forward and backward kernels that are model work
-  recompute,          // forward work done again in the backward pass
+  compute,    // forward and backward kernels that are model work
+  recompute,  // forward work done again in the backward pass
   optimizer,
-  exposed_tensor,     // communication the compute stream had to wait for, by parallelism
+  exposed_tensor,  // communication the compute stream had to wait for, by parallelism
   exposed_pipeline,
   exposed_data,
   exposed_context,
   exposed_expert,
   exposed_other,
-  bubble,             // waiting for another pipeline stage to produce or accept work
-  straggler,          // waiting for slower members of the same communicator
-  other,              // host overhead and anything that is none of the above
+  bubble,     // waiting for another pipeline stage to produce or accept work
+  straggler,  // waiting for slower members of the same communicator
+  other,      // host overhead and anything that is none of the above
 };
 inline constexpr std::size_t kCauses = 12;
 std::string_view name(Cause cause);
@@ -46,18 +46,18 @@ struct Operation {
 struct Instruction {
   enum class Kind : std::uint8_t { kernel, collective };
   Kind kind = Kind::kernel;
-  std::uint8_t stream = 0;        // 0 is the compute stream; instructions of a stream run in order
-  Cause cause = Cause::compute;   // kernels: where its time is booked
-  std::uint16_t slot = 0;         // collectives: which of the rank's communicators
-  std::uint32_t operation = 0;    // collectives: index into Job::operations
-  std::uint32_t label = 0;        // index into Job::labels
-  Picoseconds duration{0};        // kernels: on a GPU of nominal speed
-  std::uint32_t first_wait = 0;   // range in Program::waits: instructions of this program that must have finished
+  std::uint8_t stream = 0;       // 0 is the compute stream; instructions of a stream run in order
+  Cause cause = Cause::compute;  // kernels: where its time is booked
+  std::uint16_t slot = 0;        // collectives: which of the rank's communicators
+  std::uint32_t operation = 0;   // collectives: index into Job::operations
+  std::uint32_t label = 0;       // index into Job::labels
+  Picoseconds duration{0};       // kernels: on a GPU of nominal speed
+  std::uint32_t first_wait = 0;  // range in Program::waits: instructions of this program that must have finished
   std::uint32_t waits = 0;
 };
 
 struct Program {
-  std::vector<Instruction> instructions;   // in issue order; waits point to earlier instructions only
+  std::vector<Instruction> instructions;  // in issue order; waits point to earlier instructions only
   std::vector<std::uint32_t> waits;
   std::uint8_t streams = 1;
 };
@@ -71,18 +71,19 @@ struct Job {
   std::vector<std::string> labels;
   std::vector<Operation> operations;
   std::vector<Program> programs;
-  std::vector<std::uint32_t> program_of;      // per rank
-  std::vector<GpuId> gpu_of;                  // per rank
-  std::vector<double> slowdown;               // per rank, multiplies kernel durations; empty = all 1
-  std::uint32_t slots = 0;                    // communicator slots per rank
-  std::vector<CommunicatorId> slot_of;        // [rank x slots + slot]; invalid id = unused
-  std::vector<std::uint32_t> member_begin{0}; // per communicator, plus the end: range in members
-  std::vector<RankId> members;                // order matters to algorithms
+  std::vector<std::uint32_t> program_of;       // per rank
+  std::vector<GpuId> gpu_of;                   // per rank
+  std::vector<double> slowdown;                // per rank, multiplies kernel durations; empty = all 1
+  std::uint32_t slots = 0;                     // communicator slots per rank
+  std::vector<CommunicatorId> slot_of;         // [rank x slots + slot]; invalid id = unused
+  std::vector<std::uint32_t> member_begin{0};  // per communicator, plus the end: range in members
+  std::vector<RankId> members;                 // order matters to algorithms
 
   [[nodiscard]] std::uint32_t ranks() const { return static_cast<std::uint32_t>(program_of.size()); }
   [[nodiscard]] std::uint32_t communicators() const { return static_cast<std::uint32_t>(member_begin.size() - 1); }
   [[nodiscard]] std::span<const RankId> communicator(CommunicatorId id) const {
-    return std::span(members).subspan(member_begin[id.index()], member_begin[id.index() + 1] - member_begin[id.index()]);
+    return std::span(members).subspan(member_begin[id.index()],
+                                      member_begin[id.index() + 1] - member_begin[id.index()]);
   }
   /// Adds a communicator and enters it in the given slot of each member (slots[i] for members[i]; a member may be
   /// entered under different slots, as sender and receiver are).

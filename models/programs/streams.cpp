@@ -23,7 +23,8 @@ void check_program(const Job& job, std::uint32_t number) {
     ensure(std::size_t{instruction.first_wait} + instruction.waits <= program.waits.size(),
            "program {} instruction {}: its waits are outside the program's", number, i);
     for (std::uint32_t w = 0; w < instruction.waits; ++w) {
-      ensure(program.waits[instruction.first_wait + w] < i, "program {} instruction {} waits for a later one", number, i);
+      ensure(program.waits[instruction.first_wait + w] < i, "program {} instruction {} waits for a later one", number,
+             i);
     }
     if (instruction.kind != Instruction::Kind::collective) continue;
     ensure(instruction.slot < job.slots, "program {} instruction {} (\"{}\"): slot {} of {}", number, i,
@@ -94,7 +95,8 @@ class Compiler {
     constexpr std::uint32_t kNone = ~0U;
     observed_.assign(program_.instructions.size(), false);
     wait_begin_.assign(program_.instructions.size() + 1, 0);
-    std::vector<std::uint32_t> known(std::size_t{program_.streams} * program_.streams, kNone);  // latest place waited for
+    std::vector<std::uint32_t> known(std::size_t{program_.streams} * program_.streams,
+                                     kNone);  // latest place waited for
     for (std::uint32_t i = 0; i < program_.instructions.size(); ++i) {
       const Instruction& instruction = program_.instructions[i];
       wait_begin_[i] = static_cast<std::uint32_t>(waits_.size());

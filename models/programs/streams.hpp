@@ -1,4 +1,5 @@
-// A program as the executor walks it: steps stream by stream, with needless waits dropped and undisturbed kernels fused.
+// A program as the executor walks it: steps stream by stream, with needless waits dropped and undisturbed kernels
+// fused.
 #pragma once
 
 #include <cstdint>
@@ -18,20 +19,20 @@ struct StepWait {
 /// What a stream does between two moments that anybody can observe: a run of kernels, or one collective.
 struct Step {
   bool collective = false;
-  Cause cause = Cause::compute;    // kernels: the first one's; collectives: exposed_as
-  std::uint16_t slot = 0;          // collectives: which of the rank's communicators
-  std::uint32_t position = 0;      // collectives: how many earlier ones of the program use the same slot
-  std::uint32_t first = 0;         // its instructions: range in StreamProgram::order
+  Cause cause = Cause::compute;  // kernels: the first one's; collectives: exposed_as
+  std::uint16_t slot = 0;        // collectives: which of the rank's communicators
+  std::uint32_t position = 0;    // collectives: how many earlier ones of the program use the same slot
+  std::uint32_t first = 0;       // its instructions: range in StreamProgram::order
   std::uint32_t count = 0;
-  std::uint32_t first_wait = 0;    // range in StreamProgram::waits
+  std::uint32_t first_wait = 0;  // range in StreamProgram::waits
   std::uint32_t waits = 0;
-  std::int64_t nominal = 0;        // kernels: ticks on a GPU of nominal speed
+  std::int64_t nominal = 0;  // kernels: ticks on a GPU of nominal speed
 };
 
 struct StreamProgram {
-  std::vector<Step> steps;                    // stream after stream
-  std::vector<std::uint32_t> stream_begin;    // per stream, plus the end
-  std::vector<std::uint32_t> order;           // instruction numbers, stream after stream
+  std::vector<Step> steps;                  // stream after stream
+  std::vector<std::uint32_t> stream_begin;  // per stream, plus the end
+  std::vector<std::uint32_t> order;         // instruction numbers, stream after stream
   std::vector<StepWait> waits;
   // The collectives of each slot in program order. A position on the slot names one operation of the communicator.
   std::vector<std::uint32_t> slot_begin;      // per slot, plus the end: range in the two below

@@ -71,8 +71,8 @@ void write_chrome_trace(std::ostream& out, const StepResult& result, const Job& 
   for (const TimelineInterval& interval : result.timeline) {
     out << separator
         << fmt::format("{{\"ph\":\"X\",\"name\":{},\"cat\":\"{}\",\"pid\":{},\"tid\":{},\"ts\":{},\"dur\":{}}}",
-                       json_text(job.labels[interval.label]), name(interval.cause), interval.rank_class, interval.stream,
-                       microseconds(interval.start), microseconds(interval.end - interval.start));
+                       json_text(job.labels[interval.label]), name(interval.cause), interval.rank_class,
+                       interval.stream, microseconds(interval.start), microseconds(interval.end - interval.start));
     separator = ",\n";
   }
   out << "\n]}\n";

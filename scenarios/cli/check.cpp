@@ -26,7 +26,7 @@ void check(CommandLine& line, const ScenarioArguments& arguments) {
   const auto fullest = std::max_element(reports.begin(), reports.end(), [](const CheckReport& a, const CheckReport& b) {
     return a.memory_bytes < b.memory_bytes;
   });
-  if (fullest->ranks > 0) {
+  if (fullest->memory_bytes > 0) {
     text += fmt::format(", {}{:.2f} of {:.2f} GiB per GPU", reports.size() > 1 ? "at most " : "",
                         fullest->memory_bytes / 0x1p30, static_cast<double>(fullest->memory_capacity.value()) / 0x1p30);
   }

@@ -16,6 +16,7 @@ namespace {
 struct Arguments {
   ScenarioArguments scenario;
   std::string output;
+  bool output_given = false;
   bool no_output = false;
   bool json = false;
   std::string timeline;
@@ -31,7 +32,7 @@ void run(CommandLine& line, const Arguments& arguments) {
   std::optional<OutputFile> output;
   std::optional<OutputFile> timeline;
   if (!arguments.no_output) {
-    output.emplace(arguments.output.empty() ? scenario.name + ".h5" : arguments.output, "--output");
+    output.emplace(arguments.output_given ? arguments.output : scenario.name + ".h5", "--output");
   }
   if (!arguments.timeline.empty()) timeline.emplace(arguments.timeline, "--timeline");
   if (output && timeline && output->path() == timeline->path()) {
@@ -74,7 +75,10 @@ void add_run(CommandLine& line) {
       ->capture_default_str();
   command->add_option("--explain", arguments->explain, "lumping: show the classes that were simulated")
       ->check(CLI::IsMember({"lumping"}));
-  command->callback([&line, arguments] { line.action = [&line, arguments] { run(line, *arguments); }; });
+  command->callback([&line, arguments, output] {
+    arguments->output_given = output->count() > 0;
+    line.action = [&line, arguments] { run(line, *arguments); };
+  });
 }
 
 }  // namespace clustersim::cli

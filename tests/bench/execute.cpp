@@ -15,7 +15,7 @@ using namespace clustersim;
 
 constexpr std::uint32_t kTensor = 8;
 constexpr std::uint32_t kStages = 16;
-constexpr std::uint32_t kLayers = 8;       // per stage
+constexpr std::uint32_t kLayers = 8;  // per stage
 constexpr std::uint32_t kMicroBatches = 32;
 
 std::unique_ptr<Cluster> fat_tree(std::int64_t nodes) {

@@ -81,7 +81,8 @@ TEST_CASE("every byte planned is carried, every tick is booked, no link is faste
       ranks += rank.count;
       CHECK(std::accumulate(rank.ledger.begin(), rank.ledger.end(), Picoseconds(0)) == result.step_time);
       CHECK(std::all_of(rank.ledger.begin(), rank.ledger.end(), [](Picoseconds time) { return time.count() >= 0; }));
-      CHECK(rank.ledger[static_cast<std::size_t>(Cause::compute)].count() >= compute_ticks(run.job, rank.representative));
+      CHECK(rank.ledger[static_cast<std::size_t>(Cause::compute)].count() >=
+            compute_ticks(run.job, rank.representative));
       CHECK(rank.finished <= result.step_time);
     }
     CHECK(ranks == run.job.ranks());

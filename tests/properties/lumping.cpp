@@ -2,9 +2,14 @@
 #include "models/programs/execute.hpp"
 
 #include <algorithm>
+#include <array>
 #include <map>
+#include <string>
+#include <string_view>
 #include <vector>
 
+#include "models/catalog/catalog.hpp"
+#include "models/workloads/workload.hpp"
 #include "random_jobs.hpp"
 #include "sim/errors.hpp"
 #include "tests/catch.hpp"
@@ -57,6 +62,54 @@ void compare_resources(const StepResult& lumped, const StepResult& single) {
   for (std::size_t i = 0; i < each.size(); ++i) CHECK(expanded[i] == Approx(each[i]).epsilon(1e-9));
 }
 
+/// Runs both ways and compares everything; returns whether lumping found equals.
+bool compare(const Job& job, const Cluster& cluster, const CommunicationModel& model) {
+  ExecutionOptions options;
+  const StepResult lumped = execute(job, cluster, model, options);
+  options.lump = false;
+  const StepResult single = execute(job, cluster, model, options);
+  CHECK(single.lumps.rank_classes == job.ranks());
+  CHECK(agree(lumped.step_time, single.step_time));
+  CHECK(lumped.bytes_delivered == Approx(single.bytes_delivered).epsilon(1e-12));
+  compare_ranks(lumped, single, job.ranks());
+  compare_resources(lumped, single);
+  return lumped.lumps.rank_classes < single.lumps.rank_classes;
+}
+
+/// Every form of parallelism, schedule and sharding, four to sixteen ranks.
+constexpr std::array<std::string_view, 10> kTrainings{
+    "parallel = {tensor = 2, pipeline = 2, data = 2}",
+    "parallel = {tensor = 4}\nrecompute = \"full\"",
+    "parallel = {pipeline = 4, data = 2}\nschedule = \"gpipe\"",
+    "parallel = {tensor = 2, pipeline = 2, data = 2, virtual_stages = 2}\nschedule = \"interleaved-1f1b\"",
+    "parallel = {data = 8}\nzero_stage = 3",
+    "parallel = {tensor = 2, data = 4}\nzero_stage = 1\nrecompute = \"selective\"",
+    "parallel = {context = 2, data = 2, tensor = 2}",
+    "parallel = {context = 4, data = 2}\ncontext_exchange = \"all-gather\"",
+    "parallel = {tensor = 2, pipeline = 2, data = 2}\nplacement = \"random\"",
+    "parallel = {tensor = 4, pipeline = 2, data = 2}\nplacement = \"round-robin\"\noverlap_gradients = false",
+};
+
+constexpr std::string_view kExpertTraining = "parallel = {tensor = 2, data = 4, expert = 4}";
+
+constexpr std::string_view kModel =
+    "architecture = {layers = 8, hidden = 1024, heads = 16, kv_heads = 4, ffn_hidden = 4096, vocabulary = 32000, "
+    "sequence_length = 1024, title = \"small\"}\n";
+constexpr std::string_view kExpertModel =
+    "architecture = {layers = 4, hidden = 1024, heads = 16, kv_heads = 4, ffn_hidden = 4096, vocabulary = 32000, "
+    "sequence_length = 1024, title = \"experts\", experts = 8, experts_per_token = 2, expert_ffn_hidden = 2048, "
+    "shared_experts = 1, dense_layers = 1}\n";
+
+BuiltWorkload build_training(const RandomRun& run, std::string_view model, std::string_view parallel) {
+  static const Catalog catalog = Catalog::built_in();
+  const WorkloadEntry& entry = find_workload("transformer-training");
+  const std::string text = fmt::format("{}global_batch = 16\n{}\n", model, parallel);
+  std::vector<double> slowdown(run.cluster->gpus(), 1.0);
+  slowdown[slowdown.size() / 3] = 1.21;
+  return entry.build(check_settings(parse_toml(text, "test.toml"), entry.schema, "jobs[0]"),
+                     {*run.cluster, catalog, run.model, catalog.gpu("h100-sxm"), slowdown});
+}
+
 }  // namespace
 
 TEST_CASE("lumped runs equal unlumped ones on random clusters and jobs") {
@@ -71,18 +124,30 @@ TEST_CASE("lumped runs equal unlumped ones on random clusters and jobs") {
       continue;  // a combination that some part refuses; enough others remain, see below
     }
     INFO("run " << number << ": " << run.description);
-    ExecutionOptions options;
-    const StepResult lumped = execute(run.job, *run.cluster, run.model, options);
-    options.lump = false;
-    const StepResult single = execute(run.job, *run.cluster, run.model, options);
     ++compared;
-    if (lumped.lumps.rank_classes < single.lumps.rank_classes) ++smaller;
-    CHECK(single.lumps.rank_classes == run.job.ranks());
-    CHECK(agree(lumped.step_time, single.step_time));
-    CHECK(lumped.bytes_delivered == Approx(single.bytes_delivered).epsilon(1e-12));
-    compare_ranks(lumped, single, run.job.ranks());
-    compare_resources(lumped, single);
+    if (compare(run.job, *run.cluster, run.model)) ++smaller;
   }
   CHECK(compared >= 60);
   CHECK(smaller >= 20);  // the comparison would be empty if nothing were ever lumped
+}
+
+TEST_CASE("lumped runs equal unlumped ones on transformer training") {
+  std::size_t compared = 0;
+  std::size_t smaller = 0;
+  for (std::uint64_t number = 0; number < 60; ++number) {
+    RandomRun run;
+    BuiltWorkload built;
+    const std::string_view parallel = number % 6 == 5 ? kExpertTraining : kTrainings[number % kTrainings.size()];
+    try {
+      run = RandomRunBuilder(5000 + number).build_cluster();
+      built = build_training(run, number % 6 == 5 ? kExpertModel : kModel, parallel);
+    } catch (const Infeasible&) {
+      continue;  // too few GPUs, mostly
+    }
+    INFO("run " << number << ": " << run.description << "; " << parallel);
+    ++compared;
+    if (compare(built.job, *run.cluster, run.model)) ++smaller;
+  }
+  CHECK(compared >= 20);
+  CHECK(smaller >= 8);
 }

@@ -27,11 +27,15 @@ class RandomRunBuilder {
  public:
   explicit RandomRunBuilder(std::uint64_t number) : random_(number, "random-run") {}
 
-  /// Throws Infeasible for combinations that some part refuses.
+  /// Cluster and communication model alone; the job is left empty. Throws Infeasible for combinations that some part
+  /// refuses, as build() does.
+  RandomRun build_cluster() {
+    prepare_cluster();
+    return std::move(run_);
+  }
+
   RandomRun build() {
-    run_.cluster = cluster();
-    run_.model = model();
-    degrade_link();
+    prepare_cluster();
     grid();
     communicators();
     programs();
@@ -41,6 +45,12 @@ class RandomRunBuilder {
 
  private:
   enum : std::uint16_t { tensor, data, from_previous, to_next, from_next, to_previous, world, right, left, slots };
+
+  void prepare_cluster() {
+    run_.cluster = cluster();
+    run_.model = model();
+    degrade_link();
+  }
 
   std::uint64_t below(std::uint64_t bound) { return random_.below(bound); }
   bool coin() { return below(2) == 0; }
@@ -204,8 +214,8 @@ class RandomRunBuilder {
   }
 
   /// What all ranks do in one phase of the job. Every program goes through the same phases in the same order, and an
-  /// instruction waits for instructions of earlier phases only. So there is always something that can go on: whatever is
-  /// next in the earliest phase that is not over.
+  /// instruction waits for instructions of earlier phases only. So there is always something that can go on: whatever
+  /// is next in the earliest phase that is not over.
   struct Phase {
     std::uint64_t kind = 0;
     Operation operation;
@@ -223,12 +233,15 @@ class RandomRunBuilder {
                                       Cause::exposed_tensor);
           break;
         case 1:
-          phase.operation = operation({Collective::all_reduce, Collective::reduce_scatter, Collective::broadcast,
-                                       Collective::all_to_all},
-                                      Cause::exposed_data);
+          phase.operation = operation(
+              {Collective::all_reduce, Collective::reduce_scatter, Collective::broadcast, Collective::all_to_all},
+              Cause::exposed_data);
           break;
-        case 2: phase.operation = operation({Collective::all_reduce, Collective::all_to_all}, Cause::exposed_other); break;
-        default: phase.operation = operation({Collective::send_receive}, Cause::exposed_pipeline);
+        case 2:
+          phase.operation = operation({Collective::all_reduce, Collective::all_to_all}, Cause::exposed_other);
+          break;
+        default:
+          phase.operation = operation({Collective::send_receive}, Cause::exposed_pipeline);
       }
     }
     return result;

@@ -271,7 +271,8 @@ TEST_CASE("asks that cannot be done, with what would") {
       {"ranks that do not divide the batch", "global_batch = 16", "global_batch = 12", 2, {"global_batch = 12"}},
       {"tensor ranks that do not divide the heads", "tensor = 2, data = 8", "tensor = 3, data = 1", 2, {"tensor"}},
       {"a model that does not fit", "\"llama3-8b\"", "\"llama3-405b\"", 3, {"GiB"}},
-      {"a million nodes", "nodes = 2", "nodes = 1000000", 3, {"GiB", "would fit"}},
+      {"a network too small for the nodes", "topology = \"fat-tree\"", "topology = \"fat-tree\"\nlevels = 1\nradix = 4", 3,
+       {"fat tree", "16"}},
   });
 }
 

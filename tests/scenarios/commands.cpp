@@ -99,16 +99,16 @@ TEST_CASE("run prints a summary and writes one file") {
   }
   CHECK(fs::exists(session.work() / "small.h5"));
   CHECK(session.entries() == 2);
-  session.good("run small.toml --no-output");
-  session.good("run small.toml -o other.h5 --timeline t.json");
+  CHECK(!session.good("run small.toml --no-output").empty());
+  CHECK(!session.good("run small.toml -o other.h5 --timeline t.json").empty());
   CHECK(session.entries() == 4);
   CHECK(Json::parse(read_file(session.work() / "t.json"))["traceEvents"].size() > 10);
 }
 
 TEST_CASE("the same scenario writes the same bytes") {
   const Session session;
-  session.good("run small.toml -o a.h5");
-  session.good("run small.toml -o b.h5");
+  CHECK_NOTHROW((void)session.good("run small.toml -o a.h5"));
+  CHECK_NOTHROW((void)session.good("run small.toml -o b.h5"));
   CHECK(read_file(session.work() / "a.h5") == read_file(session.work() / "b.h5"));
 }
 
@@ -183,8 +183,9 @@ TEST_CASE("nccl-test prints the table of flags or of a scenario, and both are th
   const Json ring = Json::parse(session.good(flags + " --algorithm ring --json"))["rows"];
   CHECK(ring[0]["algorithm"] == "ring");
   const Json stepped = Json::parse(session.good(flags + " --algorithm ring --form stepped --json"))["rows"];
+  // Round after round pays every latency; only the limit of the GPUs' channels, which is set on the whole, is not seen.
   for (std::size_t i = 0; i < ring.size(); ++i) {
-    CHECK(stepped[i]["time_us"].get<double>() >= ring[i]["time_us"].get<double>() * (1 - 1e-9));
+    CHECK(stepped[i]["time_us"].get<double>() >= ring[i]["time_us"].get<double>() * 0.9);
   }
 }
 

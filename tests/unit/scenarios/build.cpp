@@ -102,10 +102,17 @@ TEST_CASE("a degraded link that does not exist is explained") {
   CHECK(contains(unjoined, "there is no such link; from \"node0/gpu0\" lead: node0/gpu0 -> "));
 }
 
-TEST_CASE("a cluster beyond this machine's memory is refused before it is built") {
-  const std::string text = message_of<Infeasible>({"cluster.nodes=1000000"});
-  CHECK(contains(text, "8000000 GPUs"));
-  CHECK(contains(text, "would fit"));
+TEST_CASE("a cluster beyond the machine's memory is refused before it is built") {
+  const Scenario million = load({"cluster.nodes=1000000"});
+  try {
+    require_memory(million, 16.0 * 0x1p30);
+    FAIL("8 million GPUs in 16 GiB were accepted");
+  } catch (const Infeasible& problem) {
+    CHECK(contains(problem.what(), "8000000 GPUs"));
+    CHECK(contains(problem.what(), "this machine has 16.0 GiB"));
+    CHECK(contains(problem.what(), "would fit"));
+  }
+  CHECK_NOTHROW(require_memory(load({"cluster.nodes=16384"}), 16.0 * 0x1p30));
 }
 
 TEST_CASE("a job that spans two kinds of GPU is refused, one that does not is not") {

@@ -1,6 +1,7 @@
 // Figures derived from a step by hand-made numbers, and what is refused because it breaks physics.
 #include "scenarios/result.hpp"
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -151,4 +152,17 @@ TEST_CASE("the timeline is a list of trace events") {
   CHECK(events[2]["tid"] == 2);
   CHECK(events[2]["ts"].get<double>() == Approx(3));
   CHECK(events[2]["dur"].get<double>() == Approx(2));
+}
+
+TEST_CASE("a workload of given times has no MFU rather than one of zero") {
+  StepReport report = example();
+  report.figures.model_flops = Flops(0);
+  report.figures.hardware_flops = Flops(0);
+  report.peak = FlopRate(0);
+  derive_figures(report);
+  CHECK(std::isnan(report.mfu));
+  Result result;
+  result.step = report;
+  CHECK(nlohmann::json::parse(json_text(result))["mfu"].is_null());
+  CHECK(readable_summary(result).find("MFU") == std::string::npos);
 }

@@ -19,15 +19,25 @@ std::size_t allocated_bytes = 0;
 std::size_t allocations = 0;
 }  // namespace
 
-// Counts what this test program takes from the heap.
-void* operator new(std::size_t size) {
+// Counts what this test program takes from the heap. Every form is replaced, so that memory always goes back where it
+// came from (address sanitizer checks that).
+void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
   allocated_bytes += size;
   ++allocations;
-  if (void* memory = std::malloc(size == 0 ? 1 : size)) return memory;
+  return std::malloc(size == 0 ? 1 : size);
+}
+void* operator new(std::size_t size) {
+  if (void* memory = operator new(size, std::nothrow)) return memory;
   throw std::bad_alloc();
 }
+void* operator new[](std::size_t size, const std::nothrow_t&) noexcept { return operator new(size, std::nothrow); }
+void* operator new[](std::size_t size) { return operator new(size); }
 void operator delete(void* memory) noexcept { std::free(memory); }
 void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+void operator delete(void* memory, const std::nothrow_t&) noexcept { std::free(memory); }
+void operator delete[](void* memory) noexcept { std::free(memory); }
+void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, const std::nothrow_t&) noexcept { std::free(memory); }
 
 namespace {
 

@@ -62,7 +62,8 @@ TEST_CASE("a communicator is entered in the given slot of each member") {
   Job job;
   job.program_of = {0, 0, 0};
   job.slots = 2;
-  const CommunicatorId pair = job.add_communicator(std::array{RankId(2U), RankId(0U)}, std::array<std::uint16_t, 2>{1, 0});
+  const CommunicatorId pair =
+      job.add_communicator(std::array{RankId(2U), RankId(0U)}, std::array<std::uint16_t, 2>{1, 0});
   CHECK(job.communicators() == 1);
   CHECK(job.slot_of[2 * 2 + 1] == pair);
   CHECK(job.slot_of[0] == pair);

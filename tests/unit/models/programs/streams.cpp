@@ -50,9 +50,9 @@ TEST_CASE("waits that cannot hold a stream back are dropped") {
   ProgramBuilder builder(job, 2);
   const std::uint32_t a = builder.kernel(0, Cause::compute, "a", Picoseconds(1));
   const std::uint32_t b = builder.kernel(0, Cause::compute, "b", Picoseconds(1), std::array{a});  // own stream
-  const std::uint32_t r1 = builder.collective(1, 0, kReduce, "r", std::array{a, b});  // b implies a
-  const std::uint32_t r2 = builder.collective(1, 0, kReduce, "r", std::array{a});     // r1 waited for b already
-  builder.kernel(0, Cause::compute, "c", Picoseconds(1), std::array{r2, r1});         // r2 implies r1
+  const std::uint32_t r1 = builder.collective(1, 0, kReduce, "r", std::array{a, b});              // b implies a
+  const std::uint32_t r2 = builder.collective(1, 0, kReduce, "r", std::array{a});  // r1 waited for b already
+  builder.kernel(0, Cause::compute, "c", Picoseconds(1), std::array{r2, r1});      // r2 implies r1
   const StreamProgram compiled = compile_program(job, builder.finish());
   CHECK(compiled.waits.size() == 2);
   CHECK(compiled.stream_begin == std::vector<std::uint32_t>{0, 2, 4});  // a and b fused: nobody needs a alone
@@ -86,8 +86,8 @@ TEST_CASE("operations are numbered by slot in program order, whatever their stre
 
 TEST_CASE("a slowed kernel is rounded on its own, so that fusing changes no tick") {
   CHECK(kernel_ticks(Picoseconds(1000), 1.0) == 1000);
-  CHECK(kernel_ticks(Picoseconds(3), 1.5) == 5);    // 4.5 rounds away from zero
-  CHECK(kernel_ticks(Picoseconds(6), 1.5) == 9);    // not 5 + 5
+  CHECK(kernel_ticks(Picoseconds(3), 1.5) == 5);  // 4.5 rounds away from zero
+  CHECK(kernel_ticks(Picoseconds(6), 1.5) == 9);  // not 5 + 5
 }
 
 TEST_CASE("programs written without the builder are checked") {

@@ -66,7 +66,8 @@ TEST_CASE("the trace names ranks and streams, escapes labels and keeps picosecon
   CHECK(has("\"traceEvents\":["));
   CHECK(has("\"name\":\"rank 0 (node0/gpu0)\""));
   CHECK(has("\"name\":\"compute\""));
-  CHECK(has("\"name\":\"forward \\\"a\\\\b\\\"\",\"cat\":\"compute\",\"pid\":0,\"tid\":0,\"ts\":0.000000,\"dur\":1.500000"));
+  CHECK(has(
+      "\"name\":\"forward \\\"a\\\\b\\\"\",\"cat\":\"compute\",\"pid\":0,\"tid\":0,\"ts\":0.000000,\"dur\":1.500000"));
   CHECK(has("\"name\":\"again\",\"cat\":\"recompute\",\"pid\":1,\"tid\":0,\"ts\":3.000000,\"dur\":1.000000"));
   CHECK(has("\"cat\":\"straggler\""));
   CHECK(std::count(text.begin(), text.end(), '{') == std::count(text.begin(), text.end(), '}'));
