@@ -16,8 +16,8 @@
 namespace clustersim {
 namespace {
 
-// Memory that a cluster takes while it is built and a step is simulated: 131,072 H100 in 16,384 nodes peaked at 300 MiB,
-// 19 KiB a node, with everything in classes; without classes about half as much again.
+// Memory that a cluster takes while it is built and a step is simulated: 131,072 H100 in 16,384 nodes peaked at 300
+// MiB, 19 KiB a node, with everything in classes; without classes about half as much again.
 constexpr double kBytesPerDevice = 100;
 constexpr double kBytesPerLink = 250;
 constexpr double kFabricLinks = 6;  // per endpoint: up and down through three tiers
@@ -115,9 +115,10 @@ void check_same_gpu(const BuiltWorkload& workload, const Scenario& scenario, con
     const std::uint32_t node = built.cluster->node_of(gpu);
     const NodeSpec& spec = built.catalog->node(built.cluster->node(node).shape().name);
     if (spec.gpu != built.node->gpu) {
-      infeasible("the job spans two kinds of GPU, \"{}\" and \"{}\" (node {}); a job runs on one kind: make it fit on the "
-                 "first group of nodes",
-                 built.node->gpu, spec.gpu, node);
+      infeasible(
+          "the job spans two kinds of GPU, \"{}\" and \"{}\" (node {}); a job runs on one kind: make it fit on the "
+          "first group of nodes",
+          built.node->gpu, spec.gpu, node);
     }
   }
 }
@@ -125,8 +126,8 @@ void check_same_gpu(const BuiltWorkload& workload, const Scenario& scenario, con
 void note_assumed(std::vector<std::string>& notes, std::string_view kind, std::string_view name,
                   const std::map<std::string, Provenance>& provenance) {
   // Figures that no part of a step simulation reads.
-  constexpr std::string_view kUnused[] = {"tdp", "idle", "max_power", "power", "host_memory", "title", "vendor",
-                                          "architecture", "l2_cache"};
+  constexpr std::string_view kUnused[] = {"tdp",   "idle",   "max_power",    "power",   "host_memory",
+                                          "title", "vendor", "architecture", "l2_cache"};
   std::vector<std::string> keys;
   for (const auto& [key, origin] : provenance) {
     const bool used = std::find(std::begin(kUnused), std::end(kUnused), key) == std::end(kUnused);
@@ -143,7 +144,8 @@ void require_memory(const Scenario& scenario, double machine_bytes) {
   for (const NodeCount& group : scenario.cluster.groups) {
     const NodeShape& shape = scenario.catalog->node(group.node, group.where).shape;
     const NodeTemplate node(shape);
-    const double fabric_links = scenario.cluster.fabric == nullptr ? 0 : kFabricLinks * std::max(shape.nics, shape.gpus);
+    const double fabric_links =
+        scenario.cluster.fabric == nullptr ? 0 : kFabricLinks * std::max(shape.nics, shape.gpus);
     bytes += static_cast<double>(group.count) *
              (node.devices() * kBytesPerDevice + (node.links() + fabric_links) * kBytesPerLink);
     gpus += static_cast<double>(group.count) * shape.gpus;
@@ -151,7 +153,8 @@ void require_memory(const Scenario& scenario, double machine_bytes) {
   constexpr double kUsableShare = 0.8;
   if (bytes > kUsableShare * machine_bytes) {
     infeasible(
-        "a cluster of {:.0f} GPUs takes about {:.1f} GiB to simulate and this machine has {:.1f} GiB; about {:.0f} GPUs of "
+        "a cluster of {:.0f} GPUs takes about {:.1f} GiB to simulate and this machine has {:.1f} GiB; about {:.0f} "
+        "GPUs of "
         "this kind would fit",
         gpus, bytes / 0x1p30, machine_bytes / 0x1p30, gpus * kUsableShare * machine_bytes / bytes);
   }

@@ -17,9 +17,9 @@ namespace clustersim {
 struct BuiltCluster {
   std::shared_ptr<const Catalog> catalog;
   std::unique_ptr<Cluster> cluster;
-  const NodeSpec* node = nullptr;        // of the first group
-  const GpuSpec* gpu = nullptr;          // of the first group
-  std::vector<double> gpu_slowdown;      // per GPU; empty = all nominal
+  const NodeSpec* node = nullptr;    // of the first group
+  const GpuSpec* gpu = nullptr;      // of the first group
+  std::vector<double> gpu_slowdown;  // per GPU; empty = all nominal
 };
 
 enum class Health : std::uint8_t { as_described, nominal };
@@ -28,7 +28,8 @@ enum class Health : std::uint8_t { as_described, nominal };
 /// that cannot be built or that would not fit into this machine's memory.
 BuiltCluster build_cluster(const Scenario& scenario, Health health = Health::as_described);
 
-/// Throws Infeasible when the cluster would take more than a machine with so much memory can give; nothing is allocated.
+/// Throws Infeasible when the cluster would take more than a machine with so much memory can give; nothing is
+/// allocated.
 void require_memory(const Scenario& scenario, double machine_bytes);
 
 /// The scenario's job on the cluster: programs, figures, memory account. Throws Infeasible when it does not fit.

@@ -45,7 +45,8 @@ struct Scalar {
 constexpr Scalar kScalars[] = {
     {"gpus", "1", "GPUs that the job runs on", [](const StepReport& r) { return static_cast<double>(r.ranks); }},
     {"step_time", "s", "Time of one optimizer step", [](const StepReport& r) { return r.step_time_s; }},
-    {"tokens_per_second", "s-1", "Tokens trained on per second, all GPUs", [](const StepReport& r) { return r.tokens_per_s; }},
+    {"tokens_per_second", "s-1", "Tokens trained on per second, all GPUs",
+     [](const StepReport& r) { return r.tokens_per_s; }},
     {"samples_per_second", "s-1", "Samples (sequences) per second, all GPUs",
      [](const StepReport& r) { return r.samples_per_s; }},
     {"model_flop_rate", "s-1", "Floating-point operations of the model per second and GPU",
@@ -62,7 +63,8 @@ constexpr Scalar kScalars[] = {
      [](const StepReport& r) { return r.bubble_share; }},
     {"scaling_efficiency", "1", "Throughput per GPU over that of one model replica alone; NaN where not defined",
      [](const StepReport& r) { return r.scaling_efficiency.value_or(std::numeric_limits<double>::quiet_NaN()); }},
-    {"memory_used", "byte", "Memory of the fullest GPU", [](const StepReport& r) { return r.figures.memory.total_bytes(); }},
+    {"memory_used", "byte", "Memory of the fullest GPU",
+     [](const StepReport& r) { return r.figures.memory.total_bytes(); }},
     {"memory_capacity", "byte", "Memory of one GPU",
      [](const StepReport& r) { return static_cast<double>(r.figures.memory.capacity.value()); }},
     {"parameters", "1", "Parameters of the model", [](const StepReport& r) { return r.figures.parameters; }},
@@ -100,8 +102,8 @@ void write_resources(NetcdfWriter& file, const std::vector<NamedUsage>& resource
   file.text_dimension("resource", column(resources, [](const NamedUsage& r) { return r.name; }),
                       "Links and bundles of links, one of each class of equal ones, busiest first");
   const std::vector<std::string> by_resource{"resource"};
-  file.numbers("resource_bytes", by_resource, column(resources, [](const NamedUsage& r) { return r.usage.bytes; }), "byte",
-               "Bytes that one of the class carried");
+  file.numbers("resource_bytes", by_resource, column(resources, [](const NamedUsage& r) { return r.usage.bytes; }),
+               "byte", "Bytes that one of the class carried");
   file.numbers("resource_utilization", by_resource,
                column(resources, [](const NamedUsage& r) { return r.usage.busy_share; }), "1",
                "Bytes carried over usable capacity times step time");
@@ -118,13 +120,15 @@ void write_communication(NetcdfWriter& file, const std::vector<CommunicationSumm
   using Item = CommunicationSummary;
   const std::vector<std::string> by_item{"communication"};
   file.integer_dimension("communication", count_up(items.size()), "1", "Kinds of communication of the step");
-  file.texts("communication_collective", by_item, column(items, [](const Item& c) { return std::string(name(c.collective)); }),
-             "Collective operation");
-  file.texts("communication_cause", by_item, column(items, [](const Item& c) { return std::string(name(c.exposed_as)); }),
+  file.texts("communication_collective", by_item,
+             column(items, [](const Item& c) { return std::string(name(c.collective)); }), "Collective operation");
+  file.texts("communication_cause", by_item,
+             column(items, [](const Item& c) { return std::string(name(c.exposed_as)); }),
              "Ledger cause that waiting for it is booked under");
   file.texts("communication_algorithm", by_item, column(items, [](const Item& c) { return std::string(c.algorithm); }),
              "Algorithm");
-  file.texts("communication_reason", by_item, column(items, [](const Item& c) { return c.reason; }), "Why this algorithm");
+  file.texts("communication_reason", by_item, column(items, [](const Item& c) { return c.reason; }),
+             "Why this algorithm");
   file.integers("communication_operations", by_item,
                 column(items, [](const Item& c) { return static_cast<std::int64_t>(c.operations); }), "1",
                 "Operations of all communicators");
@@ -137,14 +141,16 @@ void write_communication(NetcdfWriter& file, const std::vector<CommunicationSumm
 void write_accounts(NetcdfWriter& file, const WorkloadFigures& figures) {
   if (!figures.memory.items.empty()) {
     const auto& items = figures.memory.items;
-    file.text_dimension("memory_item", column(items, [](const MemoryItem& i) { return i.name; }), "What memory is used for");
+    file.text_dimension("memory_item", column(items, [](const MemoryItem& i) { return i.name; }),
+                        "What memory is used for");
     file.numbers("memory", {"memory_item"}, column(items, [](const MemoryItem& i) { return i.bytes; }), "byte",
                  "Memory account of the fullest GPU");
   }
   if (!figures.flop_terms.empty()) {
     using Term = WorkloadFigures::FlopTerm;
     const auto& terms = figures.flop_terms;
-    file.text_dimension("flop_term", column(terms, [](const Term& t) { return t.name; }), "What operations are done for");
+    file.text_dimension("flop_term", column(terms, [](const Term& t) { return t.name; }),
+                        "What operations are done for");
     file.numbers("flop", {"flop_term"}, column(terms, [](const Term& t) { return t.flops.value(); }), "1",
                  "Floating-point operations of one step, all GPUs");
   }
@@ -162,11 +168,12 @@ void write_timeline(NetcdfWriter& file, const StepReport& report) {
   };
   integers("timeline_rank_class", "Class of the rank", [](const Interval& i) { return std::int64_t{i.rank_class}; });
   integers("timeline_stream", "Stream: 0 computes", [](const Interval& i) { return std::int64_t{i.stream}; });
-  integers("timeline_label", "Position along the dimension label", [](const Interval& i) { return std::int64_t{i.label}; });
+  integers("timeline_label", "Position along the dimension label",
+           [](const Interval& i) { return std::int64_t{i.label}; });
   integers("timeline_cause", "Position along the dimension cause",
            [](const Interval& i) { return static_cast<std::int64_t>(i.cause); });
-  file.numbers("timeline_start", by_interval, column(timeline, [](const Interval& i) { return to_seconds(i.start); }), "s",
-               "Start of the interval");
+  file.numbers("timeline_start", by_interval, column(timeline, [](const Interval& i) { return to_seconds(i.start); }),
+               "s", "Start of the interval");
   file.numbers("timeline_end", by_interval, column(timeline, [](const Interval& i) { return to_seconds(i.end); }), "s",
                "End of the interval");
 }
@@ -188,12 +195,14 @@ void write_nccl(NetcdfWriter& file, const NcclReport& report) {
   file.integer_dimension("size", column(report.rows, [](const NcclTestRow& r) { return r.size.value(); }), "byte",
                          fmt::format("Size of the {}, as nccl-tests counts it", name(report.operation)));
   file.numbers("gpus", {}, {static_cast<double>(report.ranks)}, "1", "GPUs that take part");
-  file.numbers("time", by_size, column(report.rows, [](const NcclTestRow& r) { return to_seconds(r.time); }), "s", "Time of one operation");
+  file.numbers("time", by_size, column(report.rows, [](const NcclTestRow& r) { return to_seconds(r.time); }), "s",
+               "Time of one operation");
   file.numbers("algorithm_bandwidth", by_size,
                column(report.rows, [](const NcclTestRow& r) { return r.algorithm_bandwidth.value(); }), "byte s-1",
                "Size over time (algbw)");
-  file.numbers("bus_bandwidth", by_size, column(report.rows, [](const NcclTestRow& r) { return r.bus_bandwidth.value(); }),
-               "byte s-1", "Algorithm bandwidth times the factor of nccl-tests (busbw)");
+  file.numbers("bus_bandwidth", by_size,
+               column(report.rows, [](const NcclTestRow& r) { return r.bus_bandwidth.value(); }), "byte s-1",
+               "Algorithm bandwidth times the factor of nccl-tests (busbw)");
   file.texts("algorithm", by_size, column(report.rows, [](const NcclTestRow& r) { return r.algorithm; }), "Algorithm");
 }
 

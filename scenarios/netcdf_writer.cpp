@@ -30,15 +30,16 @@ void fixed_text_attribute(hid_t object, const char* name, const std::string& tex
   Hdf5Handle type(H5Tcopy(H5T_C_S1), H5Tclose, "copy a type");
   require(H5Tset_size(type.get(), text.size() + 1), "make a text type");
   const Hdf5Handle space(H5Screate(H5S_SCALAR), H5Sclose, "make a scalar");
-  const Hdf5Handle attribute(H5Acreate2(object, name, type.get(), space.get(), H5P_DEFAULT, H5P_DEFAULT), H5Aclose, name);
+  const Hdf5Handle attribute(H5Acreate2(object, name, type.get(), space.get(), H5P_DEFAULT, H5P_DEFAULT), H5Aclose,
+                             name);
   require(H5Awrite(attribute.get(), type.get(), text.c_str()), name);
 }
 
 void text_attribute(hid_t object, const std::string& name, const std::string& text) {
   const Hdf5Handle type = text_type();
   const Hdf5Handle space(H5Screate(H5S_SCALAR), H5Sclose, "make a scalar");
-  const Hdf5Handle attribute(H5Acreate2(object, name.c_str(), type.get(), space.get(), H5P_DEFAULT, H5P_DEFAULT), H5Aclose,
-                             name);
+  const Hdf5Handle attribute(H5Acreate2(object, name.c_str(), type.get(), space.get(), H5P_DEFAULT, H5P_DEFAULT),
+                             H5Aclose, name);
   const char* pointer = text.c_str();
   require(H5Awrite(attribute.get(), type.get(), static_cast<const void*>(&pointer)), name);
 }
@@ -88,8 +89,8 @@ void NetcdfWriter::attribute(std::string_view name, std::string_view text) {
 void NetcdfWriter::attribute(std::string_view name, std::int64_t value) {
   const Hdf5Handle space(H5Screate(H5S_SCALAR), H5Sclose, "make a scalar");
   const Hdf5Handle attribute(
-      H5Acreate2(group_.get(), std::string(name).c_str(), H5T_STD_I64LE, space.get(), H5P_DEFAULT, H5P_DEFAULT), H5Aclose,
-      name);
+      H5Acreate2(group_.get(), std::string(name).c_str(), H5T_STD_I64LE, space.get(), H5P_DEFAULT, H5P_DEFAULT),
+      H5Aclose, name);
   require(H5Awrite(attribute.get(), H5T_NATIVE_INT64, &value), name);
 }
 
@@ -104,12 +105,13 @@ Hdf5Handle NetcdfWriter::create(const std::string& name, const std::vector<std::
     expected *= found->second.size;
   }
   ensure(values == expected, "variable {} has {} values for {} places", name, values, expected);
-  const Hdf5Handle space(shape.empty() ? H5Screate(H5S_SCALAR)
-                                       : H5Screate_simple(static_cast<int>(shape.size()), shape.data(), nullptr),
-                         H5Sclose, name);
+  const Hdf5Handle space(
+      shape.empty() ? H5Screate(H5S_SCALAR) : H5Screate_simple(static_cast<int>(shape.size()), shape.data(), nullptr),
+      H5Sclose, name);
   const Hdf5Handle properties(H5Pcreate(H5P_DATASET_CREATE), H5Pclose, "make properties");
   require(H5Pset_obj_track_times(properties.get(), false), "leave dates out");
-  require(H5Pset_attr_creation_order(properties.get(), H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED), "track the order");
+  require(H5Pset_attr_creation_order(properties.get(), H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED),
+          "track the order");
   return {H5Dcreate2(group_.get(), name.c_str(), type.get(), space.get(), H5P_DEFAULT, properties.get(), H5P_DEFAULT),
           H5Dclose, name};
 }
@@ -195,7 +197,8 @@ void NetcdfWriter::finish() {
     std::vector<BackReference> references(dimension.users.size());  // padding zeroed too: it ends up in the file
     for (std::size_t i = 0; i < references.size(); ++i) {
       const Reference& user = dimension.users[i];
-      require(H5Rcreate(&references[i].dataset, group_.get(), user.variable.c_str(), H5R_OBJECT, -1), "refer to a variable");
+      require(H5Rcreate(&references[i].dataset, group_.get(), user.variable.c_str(), H5R_OBJECT, -1),
+              "refer to a variable");
       references[i].dimension = user.position;
     }
     const Hdf5Handle type(H5Tcreate(H5T_COMPOUND, sizeof(BackReference)), H5Tclose, "make a pair type");
@@ -205,7 +208,8 @@ void NetcdfWriter::finish() {
     const Hdf5Handle space(H5Screate_simple(1, &size, nullptr), H5Sclose, "make a list");
     const Hdf5Handle variable(H5Dopen2(group_.get(), name.c_str(), H5P_DEFAULT), H5Dclose, name);
     const Hdf5Handle attribute(
-        H5Acreate2(variable.get(), "REFERENCE_LIST", type.get(), space.get(), H5P_DEFAULT, H5P_DEFAULT), H5Aclose, name);
+        H5Acreate2(variable.get(), "REFERENCE_LIST", type.get(), space.get(), H5P_DEFAULT, H5P_DEFAULT), H5Aclose,
+        name);
     require(H5Awrite(attribute.get(), type.get(), references.data()), "write a list of variables");
   }
 }
@@ -224,16 +228,17 @@ NetcdfFile::NetcdfFile() {
   const Hdf5Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose, "make properties");
   constexpr std::size_t kGrowth = std::size_t{1} << 20U;
   require(H5Pset_fapl_core(access.get(), kGrowth, false), "keep a file in memory");
-  // The earliest format that can hold each object, so that every netCDF-4 library reads it. It also keeps the superblock at
-  // version 0, without a checksum: H5Fget_file_image clears the "open for writing" flag of later ones and leaves the
-  // checksum as it was (seen in HDF5 1.10.8), so that nobody can open the image.
+  // The earliest format that can hold each object, so that every netCDF-4 library reads it. It also keeps the
+  // superblock at version 0, without a checksum: H5Fget_file_image clears the "open for writing" flag of later ones and
+  // leaves the checksum as it was (seen in HDF5 1.10.8), so that nobody can open the image.
   require(H5Pset_libver_bounds(access.get(), H5F_LIBVER_EARLIEST, H5F_LIBVER_V18), "choose the format");
   const Hdf5Handle properties(H5Pcreate(H5P_FILE_CREATE), H5Pclose, "make properties");
   constexpr unsigned kOrdered = H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED;
   require(H5Pset_link_creation_order(properties.get(), kOrdered), "track the order");
   require(H5Pset_attr_creation_order(properties.get(), kOrdered), "track the order");
   require(H5Pset_obj_track_times(properties.get(), false), "leave dates out");
-  file_ = Hdf5Handle(H5Fcreate("clustersim-result", H5F_ACC_TRUNC, properties.get(), access.get()), H5Fclose, "the file");
+  file_ =
+      Hdf5Handle(H5Fcreate("clustersim-result", H5F_ACC_TRUNC, properties.get(), access.get()), H5Fclose, "the file");
 }
 
 NetcdfWriter NetcdfFile::root() {

@@ -16,8 +16,8 @@ class Hdf5Handle {
  public:
   using Close = int (*)(std::int64_t);
   Hdf5Handle() = default;
-  /// Throws BrokenContract naming `what` when HDF5 gave no identifier: files are built in memory, so that only a fault of
-  /// this program can be the reason.
+  /// Throws BrokenContract naming `what` when HDF5 gave no identifier: files are built in memory, so that only a fault
+  /// of this program can be the reason.
   Hdf5Handle(std::int64_t id, Close close, std::string_view what);
   ~Hdf5Handle();
   Hdf5Handle(Hdf5Handle&& other) noexcept;
@@ -48,8 +48,8 @@ class NetcdfWriter {
   // Values in C order; no dimensions for a scalar.
   void numbers(std::string_view name, const std::vector<std::string>& dimensions, const std::vector<double>& values,
                std::string_view units, std::string_view description);
-  void integers(std::string_view name, const std::vector<std::string>& dimensions, const std::vector<std::int64_t>& values,
-                std::string_view units, std::string_view description);
+  void integers(std::string_view name, const std::vector<std::string>& dimensions,
+                const std::vector<std::int64_t>& values, std::string_view units, std::string_view description);
   void texts(std::string_view name, const std::vector<std::string>& dimensions, const std::vector<std::string>& values,
              std::string_view description);
 

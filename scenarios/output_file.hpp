@@ -10,8 +10,9 @@ namespace clustersim {
 
 class OutputFile {
  public:
-  /// Checks that the path can be written, without leaving anything behind. `option` is what the user wrote ("--output"),
-  /// for messages. Throws BadInput: a folder, a device, a missing folder (with the nearest name), no permission.
+  /// Checks that the path can be written, without leaving anything behind. `option` is what the user wrote
+  /// ("--output"), for messages. Throws BadInput: a folder, a device, a missing folder (with the nearest name), no
+  /// permission.
   OutputFile(std::string path, std::string_view option);
 
   /// Replaces the file by `content`. Whatever happens on the way (a full disk, a signal), the old file stays or the new

@@ -144,8 +144,7 @@ Json result_json(const Result& result) {
   json["scenario_hash"] = result.scenario_hash;
   json["version"] = result.version;
   json["seed"] = result.seed;
-  json["cluster"] = {
-      {"text", result.cluster_text}, {"gpus", result.cluster_gpus}, {"nodes", result.cluster_nodes}};
+  json["cluster"] = {{"text", result.cluster_text}, {"gpus", result.cluster_gpus}, {"nodes", result.cluster_nodes}};
   if (result.step) add_step(json, *result.step);
   if (result.nccl) add_nccl(json, *result.nccl);
   if (!result.points.empty()) {
@@ -162,9 +161,12 @@ Json result_json(const Result& result) {
 
 std::string_view form_name(NcclTestForm form) {
   switch (form) {
-    case NcclTestForm::pipelined: return "pipelined";
-    case NcclTestForm::stepped: return "stepped";
-    case NcclTestForm::simulated: return "simulated";
+    case NcclTestForm::pipelined:
+      return "pipelined";
+    case NcclTestForm::stepped:
+      return "stepped";
+    case NcclTestForm::simulated:
+      return "simulated";
   }
   return "";
 }

@@ -40,8 +40,8 @@ struct StepReport {
   std::int64_t ranks = 0;
   StepResult step;
   WorkloadFigures figures;
-  std::vector<std::string> labels;      // of timeline intervals
-  FlopRate peak{0};                     // dense, of one GPU, of the type that MFU is measured against
+  std::vector<std::string> labels;  // of timeline intervals
+  FlopRate peak{0};                 // dense, of one GPU, of the type that MFU is measured against
   double step_time_s = 0;
   double tokens_per_s = 0;
   double samples_per_s = 0;
@@ -55,7 +55,7 @@ struct StepReport {
   std::array<CauseShare, kCauses> ledger{};
   std::optional<double> scaling_efficiency;  // throughput per GPU over that of one model replica alone
   std::int64_t replica_ranks = 0;
-  std::vector<NamedUsage> resources;         // busiest first
+  std::vector<NamedUsage> resources;  // busiest first
 };
 
 /// "pipelined", as scenarios write it.
@@ -71,7 +71,7 @@ struct NcclReport {
 struct Result {
   std::string scenario;
   std::string description;
-  std::string label;           // of a study point
+  std::string label;  // of a study point
   std::string scenario_hash;
   std::string resolved_text;
   std::string version;
@@ -79,14 +79,14 @@ struct Result {
 
   std::int64_t cluster_gpus = 0;
   std::int64_t cluster_nodes = 0;
-  std::string cluster_text;    // "2 x dgx-h100 (16 x NVIDIA H100 SXM), fat-tree, ..."
+  std::string cluster_text;  // "2 x dgx-h100 (16 x NVIDIA H100 SXM), fat-tree, ..."
 
   std::optional<StepReport> step;
   std::optional<NcclReport> nccl;
   std::vector<Result> points;  // of a study; then step and nccl are empty
 
   std::vector<std::string> assumptions;
-  double wall_s = 0;           // wall-clock time of the simulation; not part of what was found out
+  double wall_s = 0;  // wall-clock time of the simulation; not part of what was found out
   double peak_rss_mib = 0;
 };
 

@@ -84,7 +84,8 @@ void add_scaling(const Scenario& scenario, const BuiltCluster& built, const RunO
   RunOptions quiet = options;
   quiet.record_timeline = false;
   const StepResult step = execute(replica.job, *healthy.cluster, scenario.communication, execution_options(quiet));
-  const double alone = work_per_step(replica.figures) / to_seconds(step.step_time) / static_cast<double>(replica.job.ranks());
+  const double alone =
+      work_per_step(replica.figures) / to_seconds(step.step_time) / static_cast<double>(replica.job.ranks());
   const double here = work_per_step(report.figures) / report.step_time_s / static_cast<double>(report.ranks);
   report.scaling_efficiency = here / alone;
 }

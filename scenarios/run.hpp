@@ -24,10 +24,10 @@ Result run_scenario(const Scenario& scenario, const RunOptions& options = {});
 /// What can be said without simulating: everything that can be refused has been.
 struct CheckReport {
   std::string name;
-  std::string label;             // of a study point
+  std::string label;  // of a study point
   std::int64_t gpus = 0;
-  std::int64_t ranks = 0;        // 0 for a table of collectives
-  double memory_bytes = 0;       // of the fullest GPU
+  std::int64_t ranks = 0;   // 0 for a table of collectives
+  double memory_bytes = 0;  // of the fullest GPU
   Bytes memory_capacity{0};
 };
 /// One report, or one per point of a study.

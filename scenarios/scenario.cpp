@@ -92,8 +92,8 @@ const std::string& selector_text(const Value& table, std::string_view selector, 
       }
     }
     const std::string where = table.where.text();
-    bad_input("{}{}{}: missing key \"{}\" (`clustersim list {}` shows the choices)", where, where.empty() ? "" : " ", path,
-              selector, listing);
+    bad_input("{}{}{}: missing key \"{}\" (`clustersim list {}` shows the choices)", where, where.empty() ? "" : " ",
+              path, selector, listing);
   }
   const auto* text = std::get_if<std::string>(&value->data);
   if (text == nullptr) {
@@ -176,7 +176,8 @@ std::vector<Degradation> read_degraded(const Settings& cluster) {
     const bool is_link = entry.given("link");
     const std::string_view subject = is_link ? "link" : "gpu";
     const std::string_view effect = is_link ? "capacity_factor" : "slowdown";
-    for (const std::string_view wrong : {is_link ? "slowdown" : "capacity_factor", is_link ? "slowdown" : "both_directions"}) {
+    for (const std::string_view wrong :
+         {is_link ? "slowdown" : "capacity_factor", is_link ? "slowdown" : "both_directions"}) {
       const bool harmless = wrong == "both_directions" && entry.given(wrong) && !entry.boolean(wrong);
       if (entry.given(wrong) && !harmless) entry.reject(wrong, "does not apply to a {}", is_link ? "link" : "GPU");
     }
@@ -221,8 +222,8 @@ void read_links(const Settings& network, const Value& table, const Catalog& cata
   } else if (nic != nullptr) {
     cluster.link_rate = nic->rate;
   } else {
-    bad_input("{} cluster.network: missing key \"link_rate\": node \"{}\" has no NIC to take it from", table.where.text(),
-              node.name);
+    bad_input("{} cluster.network: missing key \"link_rate\": node \"{}\" has no NIC to take it from",
+              table.where.text(), node.name);
   }
   cluster.link_kind = nic == nullptr ? LinkKind::torus_link : nic->kind;
   if (network.has("kind")) cluster.link_kind = parse_link_kind(network.text("kind"));
@@ -254,7 +255,8 @@ void read_network(const Value& table, const Catalog& catalog, std::uint64_t seed
   cluster.routing.queue_pairs = static_cast<std::uint32_t>(network.integer("queue_pairs"));
   cluster.routing.seed =
       network.has("routing_seed") ? static_cast<std::uint64_t>(network.integer("routing_seed")) : seed;
-  if (network.given("queue_pairs") && cluster.routing.policy != RoutingPolicy::ecmp && cluster.routing.queue_pairs != 1) {
+  if (network.given("queue_pairs") && cluster.routing.policy != RoutingPolicy::ecmp &&
+      cluster.routing.queue_pairs != 1) {
     network.reject("queue_pairs", "only matters with routing = \"ecmp\"; here it is \"{}\"", network.text("routing"));
   }
 }
@@ -281,8 +283,9 @@ Value read_cluster(const Value& table, const Catalog& catalog, std::uint64_t see
     read_network(settings.any("network"), catalog, seed, cluster);
     set_key(resolved, "network", resolve_network(cluster));
   } else if (cluster.nodes() > 1) {
-    bad_input("{} cluster: missing table \"network\": {} nodes need one (`clustersim list topologies` shows the choices)",
-              table.where.text(), cluster.nodes());
+    bad_input(
+        "{} cluster: missing table \"network\": {} nodes need one (`clustersim list topologies` shows the choices)",
+        table.where.text(), cluster.nodes());
   }
   return resolved;
 }
@@ -405,8 +408,8 @@ void order_keys(Value& value, bool top) {
   auto* table = std::get_if<Value::Table>(&value.data);
   if (table == nullptr) return;
   const auto rank = [top](const std::string& key) {
-    constexpr std::array<std::string_view, 8> kTop{"name",          "description", "seed",      "catalog", "cluster",
-                                                   "communication", "jobs",        "nccl_test"};
+    constexpr std::array<std::string_view, 8> kTop{"name",    "description",   "seed", "catalog",
+                                                   "cluster", "communication", "jobs", "nccl_test"};
     return top ? std::find(kTop.begin(), kTop.end(), key) - kTop.begin() : 0;
   };
   std::stable_sort(table->begin(), table->end(), [&](const auto& a, const auto& b) {
@@ -433,7 +436,8 @@ void check_work(const Settings& top, const Value& tree) {
     bad_input("{} nccl_test: either [[jobs]] or [nccl_test], not both", top.any("nccl_test").where.text());
   }
   if (!top.has("jobs") && !top.has("nccl_test")) {
-    bad_input("{}{}nothing to run: expected a [[jobs]] table or an [nccl_test] table", where, where.empty() ? "" : ": ");
+    bad_input("{}{}nothing to run: expected a [[jobs]] table or an [nccl_test] table", where,
+              where.empty() ? "" : ": ");
   }
 }
 

@@ -47,12 +47,12 @@ struct NodeCount {
 
 /// Something that is not as it should be: a link with less capacity, or a GPU with slower kernels.
 struct Degradation {
-  std::string link;             // by name; empty when this is about a GPU
-  std::int64_t gpu = -1;        // by number; -1 when this is about a link
-  double capacity_factor = 1;   // share of the line rate left
+  std::string link;            // by name; empty when this is about a GPU
+  std::int64_t gpu = -1;       // by number; -1 when this is about a link
+  double capacity_factor = 1;  // share of the line rate left
   bool both_directions = false;
-  double slowdown = 1;          // kernel times multiply
-  std::string place;            // "file:line key = value", for messages
+  double slowdown = 1;  // kernel times multiply
+  std::string place;    // "file:line key = value", for messages
 };
 
 struct ClusterDescription {
@@ -64,7 +64,7 @@ struct ClusterDescription {
   LinkKind link_kind = LinkKind::infiniband;
   bool in_network_reduction = false;
   Routing routing;
-  std::string network_switch;           // catalog name, "" when none was named
+  std::string network_switch;  // catalog name, "" when none was named
   std::vector<Degradation> degraded;
   [[nodiscard]] std::int64_t nodes() const;
 };
@@ -80,20 +80,20 @@ struct Scenario {
   std::string name;
   std::string description;
   std::uint64_t seed = 1;
-  std::string label;                      // of a study point: "cluster.nodes = 4, ..."; empty otherwise
+  std::string label;  // of a study point: "cluster.nodes = 4, ..."; empty otherwise
   std::shared_ptr<const Catalog> catalog;
   ClusterDescription cluster;
   CommunicationModel communication;
   std::optional<JobDescription> job;
   std::optional<NcclTestOptions> nccl_test;  // the table that nccl-tests would print, asked for instead of a job
-  std::vector<Scenario> points;           // of a study; each is a complete scenario
-  std::string resolved_text;              // TOML with every default written out; loads as the same scenario
-  std::string hash;                       // 16 hexadecimal digits of the resolved content, independent of paths
+  std::vector<Scenario> points;              // of a study; each is a complete scenario
+  std::string resolved_text;                 // TOML with every default written out; loads as the same scenario
+  std::string hash;                          // 16 hexadecimal digits of the resolved content, independent of paths
 };
 
 struct LoadOptions {
-  std::vector<std::string> set;   // "cluster.nodes=4", applied in order, after files are merged
-  bool needs_work = true;         // false: a cluster without a job is enough (topology listings)
+  std::vector<std::string> set;  // "cluster.nodes=4", applied in order, after files are merged
+  bool needs_work = true;        // false: a cluster without a job is enough (topology listings)
 };
 
 /// `argument` is a file path, "-" (standard input) or the name of a library scenario. Throws BadInput.

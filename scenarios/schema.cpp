@@ -13,7 +13,7 @@ using enum ValueKind;
 
 constexpr std::string_view kLinkKinds[] = {"infiniband", "ethernet", "torus-link"};
 constexpr std::string_view kRoutings[] = {"deterministic", "ecmp", "spread"};
-constexpr std::string_view kTypes[] = {"int8", "uint8", "int32", "uint32", "int64", "uint64",
+constexpr std::string_view kTypes[] = {"int8", "uint8", "int32",  "uint32",   "int64",    "uint64",
                                        "half", "float", "double", "bfloat16", "fp8_e4m3", "fp8_e5m2"};
 constexpr std::string_view kForms[] = {"pipelined", "stepped", "simulated"};
 
@@ -31,7 +31,9 @@ constexpr Parameter kScenario[] = {
 };
 
 constexpr Parameter kCatalog[] = {
-    {.name = "files", .kind = texts, .help = "Catalog files (TOML) to read after the built-in ones, relative to this file"},
+    {.name = "files",
+     .kind = texts,
+     .help = "Catalog files (TOML) to read after the built-in ones, relative to this file"},
 };
 
 constexpr Parameter kNodeGroup[] = {
@@ -53,12 +55,11 @@ constexpr Parameter kDegraded[] = {
 
 constexpr Parameter kCluster[] = {
     {.name = "node", .kind = text, .help = "Catalog node that the cluster is made of"},
-    {.name = "nodes",
-     .kind = integer,
-     .help = "How many of them (1 when not written)",
-     .minimum = 1,
-     .maximum = 1e6},
-    {.name = "groups", .kind = tables, .help = "Instead of node and nodes: several kinds of node", .nested = kNodeGroup},
+    {.name = "nodes", .kind = integer, .help = "How many of them (1 when not written)", .minimum = 1, .maximum = 1e6},
+    {.name = "groups",
+     .kind = tables,
+     .help = "Instead of node and nodes: several kinds of node",
+     .nested = kNodeGroup},
     {.name = "network", .kind = any, .help = "The network between nodes; needed when there is more than one"},
     {.name = "degraded", .kind = tables, .help = "Links and GPUs that are not as they should be", .nested = kDegraded},
 };
@@ -75,7 +76,9 @@ constexpr Parameter kNetwork[] = {
      .minimum = 0,
      .maximum = 10},
     {.name = "kind", .kind = choice, .help = "Protocol of the links; default: the NIC's", .choices = kLinkKinds},
-    {.name = "switch", .kind = text, .help = "Catalog switch: its latency is used, its ports and port rate are checked"},
+    {.name = "switch",
+     .kind = text,
+     .help = "Catalog switch: its latency is used, its ports and port rate are checked"},
     {.name = "routing",
      .kind = choice,
      .default_text = "spread",
@@ -87,7 +90,10 @@ constexpr Parameter kNetwork[] = {
      .help = "ecmp: sub-flows of a connection, each hashed on its own",
      .minimum = 1,
      .maximum = 1024},
-    {.name = "routing_seed", .kind = integer, .help = "ecmp: seed of the hash; default: the scenario's seed", .minimum = 0},
+    {.name = "routing_seed",
+     .kind = integer,
+     .help = "ecmp: seed of the hash; default: the scenario's seed",
+     .minimum = 0},
     {.name = "in_network_reduction",
      .kind = boolean,
      .default_text = "false",
@@ -98,7 +104,8 @@ constexpr Parameter kCommunication[] = {
     {.name = "algorithm",
      .kind = text,
      .default_text = "auto",
-     .help = "One algorithm for all, or by operation: \"all_reduce:tree, all_gather:ring\"; `clustersim list collectives`"},
+     .help =
+         "One algorithm for all, or by operation: \"all_reduce:tree, all_gather:ring\"; `clustersim list collectives`"},
     {.name = "channels",
      .kind = integer,
      .default_text = "0",
@@ -189,7 +196,8 @@ constexpr std::array<ScenarioSection, 8> kSections = {{
     {"[catalog]", "Hardware and models of your own", kCatalog},
     {"[cluster]", "Nodes; [[cluster.degraded]] lists what is not as it should be", kCluster},
     {"[cluster.network]", "The network; the chosen topology's own keys stand in the same table", kNetwork},
-    {"[communication]", "Constants of the communication model, where they should differ from the catalog", kCommunication},
+    {"[communication]", "Constants of the communication model, where they should differ from the catalog",
+     kCommunication},
     {"[[jobs]]", "The job; the chosen workload's own keys stand in the same table", kJob},
     {"[nccl_test]", "A table of collective times instead of a job", kNcclTest},
     {"[study]", "Several points of the same scenario in one run", kStudy},

@@ -68,7 +68,8 @@ std::string throughput_text(const StepReport& report) {
   const std::string_view unit = tokens ? "tokens/s" : "samples/s";
   const double rate = tokens ? report.tokens_per_s : report.samples_per_s;
   const auto number = [](double value) { return value < 100 ? fmt::format("{:.3g}", value) : grouped(value); };
-  return fmt::format("{} {}, {} {} per GPU", number(rate), unit, number(rate / static_cast<double>(report.ranks)), unit);
+  return fmt::format("{} {}, {} {} per GPU", number(rate), unit, number(rate / static_cast<double>(report.ranks)),
+                     unit);
 }
 
 void add_figures(Lines& out, const StepReport& report) {
@@ -84,13 +85,14 @@ void add_figures(Lines& out, const StepReport& report) {
               fmt::format("{}, HFU {}", format(report.hardware_rate_per_gpu), percent(report.hfu)));
   }
   if (!figures.memory.items.empty()) {
-    out.entry("memory per GPU", fmt::format("{} of {} ({})", gib(figures.memory.total_bytes()),
-                                            gib(static_cast<double>(figures.memory.capacity.value())),
-                                            memory_breakdown(figures.memory)));
+    out.entry("memory per GPU",
+              fmt::format("{} of {} ({})", gib(figures.memory.total_bytes()),
+                          gib(static_cast<double>(figures.memory.capacity.value())), memory_breakdown(figures.memory)));
   }
   if (report.scaling_efficiency) {
-    out.entry("scaling efficiency", fmt::format("{} of one model replica on {} GPU{}", percent(*report.scaling_efficiency),
-                                                report.replica_ranks, report.replica_ranks == 1 ? "" : "s"));
+    out.entry("scaling efficiency",
+              fmt::format("{} of one model replica on {} GPU{}", percent(*report.scaling_efficiency),
+                          report.replica_ranks, report.replica_ranks == 1 ? "" : "s"));
   }
   out.entry("exposed communication", percent(report.exposed_communication_share));
   out.entry("pipeline bubble", percent(report.bubble_share));
@@ -104,8 +106,8 @@ void add_ledger(Lines& out, const StepReport& report) {
     const CauseShare& share = report.ledger[i];
     if (share.maximum <= 0) continue;
     const std::string bar(static_cast<std::size_t>(std::lround(share.mean * kBarLength)), '#');
-    out.line(fmt::format("  {:<22}{:>8}  {:<24}  {:>12}   {} .. {}", name(static_cast<Cause>(i)), percent(share.mean), bar,
-                         format_duration(share.mean * report.step_time_s), percent(share.minimum),
+    out.line(fmt::format("  {:<22}{:>8}  {:<24}  {:>12}   {} .. {}", name(static_cast<Cause>(i)), percent(share.mean),
+                         bar, format_duration(share.mean * report.step_time_s), percent(share.minimum),
                          percent(share.maximum)));
   }
 }
@@ -129,9 +131,9 @@ void add_resources(Lines& out, const StepReport& report) {
   out.line("busiest resources         utilization over the step");
   for (std::size_t i = 0; i < std::min(kTop, report.resources.size()); ++i) {
     const NamedUsage& resource = report.resources[i];
-    out.line(fmt::format("  {:>8} of {:>10}  {}{}", percent(resource.usage.busy_share), format(resource.usage.capacity),
-                         resource.name,
-                         resource.usage.count > 1 ? fmt::format(" and {} like it", grouped(resource.usage.count - 1.0)) : ""));
+    out.line(fmt::format(
+        "  {:>8} of {:>10}  {}{}", percent(resource.usage.busy_share), format(resource.usage.capacity), resource.name,
+        resource.usage.count > 1 ? fmt::format(" and {} like it", grouped(resource.usage.count - 1.0)) : ""));
   }
 }
 
@@ -157,8 +159,8 @@ void add_step(Lines& out, const StepReport& report) {
 }
 
 void add_nccl(Lines& out, const NcclReport& report) {
-  out.entry("test", fmt::format("{} over {} GPUs, {}", name(report.operation), grouped(static_cast<double>(report.ranks)),
-                                form_name(report.form)));
+  out.entry("test", fmt::format("{} over {} GPUs, {}", name(report.operation),
+                                grouped(static_cast<double>(report.ranks)), form_name(report.form)));
   out.blank();
   out.text(nccl_test_table(report.rows));
 }
@@ -186,8 +188,8 @@ void add_points(Lines& out, const std::vector<Result>& points) {
 }
 
 void add_footer(Lines& out, const Result& result) {
-  out.entry("wall time", fmt::format("{}, {:.0f} MiB of memory at most", format_duration(result.wall_s),
-                                     result.peak_rss_mib));
+  out.entry("wall time",
+            fmt::format("{}, {:.0f} MiB of memory at most", format_duration(result.wall_s), result.peak_rss_mib));
   if (result.assumptions.empty()) return;
   out.blank();
   out.line("assumptions used (figures without a published source, and simplifications)");
@@ -219,7 +221,8 @@ std::string explain_lumping(const Result& result) {
   const StepReport& report = *result.step;
   constexpr std::size_t kShown = 40;
   out.line("lumping: " + lump_text(report.step.lumps));
-  out.line("ranks of a class run the same program, sit alike in the network and talk to classes alike; one is simulated");
+  out.line(
+      "ranks of a class run the same program, sit alike in the network and talk to classes alike; one is simulated");
   out.line("   class       ranks   first rank  program     compute     waiting");
   const std::vector<RankClass>& classes = report.step.rank_classes;
   for (std::size_t i = 0; i < std::min(kShown, classes.size()); ++i) {

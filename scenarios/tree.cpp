@@ -27,7 +27,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kExtension = ".toml";
-constexpr std::string_view kLibraryPrefix = "library:";  // in places, so that "library:x.toml:3" is not taken for a file
+constexpr std::string_view kLibraryPrefix =
+    "library:";  // in places, so that "library:x.toml:3" is not taken for a file
 constexpr std::size_t kMostStandardInput = std::size_t{16} << 20;
 constexpr std::size_t kMostParents = 32;
 constexpr std::size_t kDeepestPath = 32;  // trees are walked by recursion
@@ -95,8 +96,9 @@ Source read_source(const std::string& name, const fs::path& folder, const std::s
   if (!fs::exists(path, error)) {
     if (library != nullptr) return read_library(*library);
     if (!looks_like_path(name)) {
-      bad_input("{}no scenario \"{}\": neither a file nor in the library{}; `clustersim list library` shows what there is",
-                place, name, library_hint(name));
+      bad_input(
+          "{}no scenario \"{}\": neither a file nor in the library{}; `clustersim list library` shows what there is",
+          place, name, library_hint(name));
     }
     if (const std::string hint = library_hint(name); !hint.empty() && name.find('/') == std::string::npos) {
       bad_input("{}{}: no such file{}", place, path.string(), hint);
@@ -150,15 +152,14 @@ struct PathStep {
   std::optional<std::size_t> index;
 };
 
-bool is_key_character(char c) {
-  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '-';
-}
+bool is_key_character(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '-'; }
 
 std::vector<PathStep> parse_path(std::string_view path, const std::string& place) {
   std::vector<PathStep> steps;
   std::size_t at = 0;
   const auto refuse = [&](std::string_view why) {
-    bad_input("{}: \"{}\" is not a key path: {} (expected e.g. cluster.nodes or jobs[0].parallel.data)", place, path, why);
+    bad_input("{}: \"{}\" is not a key path: {} (expected e.g. cluster.nodes or jobs[0].parallel.data)", place, path,
+              why);
   };
   while (true) {
     const std::size_t begin = at;
@@ -211,8 +212,8 @@ Value& child_element(Value& value, std::size_t index, const std::string& walked,
   auto* array = std::get_if<Value::Array>(&value.data);
   if (array == nullptr) bad_input("{}: {} is {}, not an array", place, walked, value.describe());
   if (index >= array->size()) {
-    bad_input("{}: {}[{}] does not exist: there {} {} element{}", place, walked, index, array->size() == 1 ? "is" : "are",
-              array->size(), array->size() == 1 ? "" : "s");
+    bad_input("{}: {}[{}] does not exist: there {} {} element{}", place, walked, index,
+              array->size() == 1 ? "is" : "are", array->size(), array->size() == 1 ? "" : "s");
   }
   return (*array)[index];
 }
@@ -253,7 +254,8 @@ Value merge_trees(const Value& parent, const Value& child) {
   const auto chose = [&](std::string_view chosen, std::string_view other) {
     return child.find(chosen) != nullptr && child.find(other) == nullptr;
   };
-  if (chose("groups", "node")) std::erase_if(table, [](const auto& i) { return i.first == "node" || i.first == "nodes"; });
+  if (chose("groups", "node"))
+    std::erase_if(table, [](const auto& i) { return i.first == "node" || i.first == "nodes"; });
   if (chose("node", "groups")) erase_key(table, "groups");
   if (chose("nccl_test", "jobs")) erase_key(table, "jobs");
   if (chose("jobs", "nccl_test")) erase_key(table, "nccl_test");

@@ -1,4 +1,5 @@
-// Text files compiled into the program (catalog entries, library scenarios), so that the binary needs nothing beside it.
+// Text files compiled into the program (catalog entries, library scenarios), so that the binary needs nothing beside
+// it.
 #pragma once
 
 #include <string_view>

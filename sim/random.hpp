@@ -19,11 +19,11 @@ constexpr std::uint64_t mix64(std::uint64_t a, std::uint64_t b) { return mix64(m
 class RandomStream {
  public:
   RandomStream(std::uint64_t seed, std::string_view purpose, std::uint64_t entity = 0);
-  std::uint64_t bits();                          // 64 uniform bits
-  double uniform();                              // in the open interval (0, 1)
-  std::uint64_t below(std::uint64_t bound);      // unbiased in [0, bound); bound > 0
+  std::uint64_t bits();                      // 64 uniform bits
+  double uniform();                          // in the open interval (0, 1)
+  std::uint64_t below(std::uint64_t bound);  // unbiased in [0, bound); bound > 0
   double exponential(double mean);
-  double normal();                               // standard normal
+  double normal();  // standard normal
   double lognormal(double mu, double sigma);
   double weibull(double shape, double scale);
 

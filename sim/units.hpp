@@ -79,24 +79,24 @@ Picoseconds operator/(Bytes bytes, Rate rate);
 
 // Text in. The unit is mandatory; bits (b) and bytes (B), decimal (G) and binary (Gi) prefixes are kept apart.
 // Each throws BadInput that names the text, what was expected and an example ("80 GiB").
-Bytes parse_bytes(std::string_view text);           // "80 GiB", "25 MB", "512 B"
-Rate parse_rate(std::string_view text);             // "400 Gb/s", "50 GB/s"
+Bytes parse_bytes(std::string_view text);              // "80 GiB", "25 MB", "512 B"
+Rate parse_rate(std::string_view text);                // "400 Gb/s", "50 GB/s"
 double parse_duration_seconds(std::string_view text);  // "1.5 us", "3 h", "50,677 h" is rejected
-Flops parse_flops(std::string_view text);           // "3.8e25 FLOP", "5 EFLOP"
-FlopRate parse_flop_rate(std::string_view text);    // "989.4 TFLOP/s"
-Watts parse_watts(std::string_view text);           // "700 W", "10.2 kW"
-Joules parse_joules(std::string_view text);         // "3.6 MJ", "1 kWh"
-Money parse_money(std::string_view text);           // "$30000", "$2.5M"
+Flops parse_flops(std::string_view text);              // "3.8e25 FLOP", "5 EFLOP"
+FlopRate parse_flop_rate(std::string_view text);       // "989.4 TFLOP/s"
+Watts parse_watts(std::string_view text);              // "700 W", "10.2 kW"
+Joules parse_joules(std::string_view text);            // "3.6 MJ", "1 kWh"
+Money parse_money(std::string_view text);              // "$30000", "$2.5M"
 
 // Text out, three to four significant digits with the unit a reader expects.
-std::string format(Bytes bytes);                    // binary prefixes: "79.6 GiB"
-std::string format(Rate rate);                      // bytes, decimal: "48.1 GB/s"
-std::string format_bits(Rate rate);                 // bits, decimal: "400 Gb/s"
+std::string format(Bytes bytes);     // binary prefixes: "79.6 GiB"
+std::string format(Rate rate);       // bytes, decimal: "48.1 GB/s"
+std::string format_bits(Rate rate);  // bits, decimal: "400 Gb/s"
 std::string format(Flops flops);
-std::string format(FlopRate rate);                  // "401 TFLOP/s"
+std::string format(FlopRate rate);  // "401 TFLOP/s"
 std::string format(Watts power);
 std::string format(Joules energy);
 std::string format(Money amount);
-std::string format_duration(double seconds);        // "12.34 ms", "6.51 s", "3.2 h"
+std::string format_duration(double seconds);  // "12.34 ms", "6.51 s", "3.2 h"
 
 }  // namespace clustersim

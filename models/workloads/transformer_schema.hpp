@@ -69,7 +69,9 @@ inline constexpr std::array kSchema{
     Parameter{
         .name = "parallel", .kind = ValueKind::table, .help = "degrees of parallelism", .nested = kParallelSchema},
     pick("schedule", "1f1b", "order of micro-batches in a stage", kSchedules),
-    pick("recompute", "none", "what the backward pass computes again: nothing, norms and activation functions, attention, every layer", kRecomputes),
+    pick("recompute", "none",
+         "what the backward pass computes again: nothing, norms and activation functions, attention, every layer",
+         kRecomputes),
     Parameter{.name = "sequence_parallel",
               .kind = ValueKind::boolean,
               .help = "shard norms and residuals over tensor ranks; default: true when tensor > 1"},

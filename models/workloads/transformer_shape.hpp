@@ -58,8 +58,8 @@ struct ForwardFlops {
 /// A causal mask halves the attention term; published "Megatron" counts do not take the half (causal = false).
 ForwardFlops forward_flops_per_token(const TransformerSpec& model, std::int64_t sequence_length, bool causal);
 
-/// What the backward pass computes again. elementwise: norm outputs and the activation function's products, which cost a
-/// pass over memory and no matrix product; selective: the attention core; full: whole layers from their inputs.
+/// What the backward pass computes again. elementwise: norm outputs and the activation function's products, which cost
+/// a pass over memory and no matrix product; selective: the attention core; full: whole layers from their inputs.
 enum class Recompute : std::uint8_t { none, elementwise, selective, full };
 std::string_view name(Recompute recompute);
 

@@ -29,10 +29,10 @@ struct WorkloadFigures {
   double tokens_per_step = 0;
   double samples_per_step = 0;
   double parameters = 0;
-  Flops model_flops{0};      // the arithmetic the mathematics needs
-  Flops hardware_flops{0};   // with recomputation
+  Flops model_flops{0};     // the arithmetic the mathematics needs
+  Flops hardware_flops{0};  // with recomputation
   struct FlopTerm {
-    std::string name;        // "linear layers", "attention", "logits", "recompute"
+    std::string name;  // "linear layers", "attention", "logits", "recompute"
     Flops flops{0};
   };
   std::vector<FlopTerm> flop_terms;
@@ -44,18 +44,18 @@ struct WorkloadContext {
   const Cluster& cluster;
   const Catalog& catalog;
   const CommunicationModel& communication;
-  const GpuSpec& gpu;                     // of the nodes the job runs on
-  std::span<const double> gpu_slowdown;   // per GPU of the cluster; empty = all nominal
+  const GpuSpec& gpu;                    // of the nodes the job runs on
+  std::span<const double> gpu_slowdown;  // per GPU of the cluster; empty = all nominal
 };
 
 struct BuiltWorkload {
   Job job;
   WorkloadFigures figures;
-  std::vector<std::string> notes;         // assumptions used, worth telling the user
+  std::vector<std::string> notes;  // assumptions used, worth telling the user
 };
 
 struct WorkloadEntry {
-  std::string_view name;   // "transformer-training"
+  std::string_view name;  // "transformer-training"
   std::string_view help;
   std::span<const Parameter> schema;
   BuiltWorkload (*build)(const Settings& settings, const WorkloadContext& context);

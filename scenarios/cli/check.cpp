@@ -11,8 +11,8 @@ namespace clustersim::cli {
 namespace {
 
 std::string gpu_text(const std::vector<CheckReport>& reports) {
-  const auto [least, most] = std::minmax_element(reports.begin(), reports.end(),
-                                                 [](const CheckReport& a, const CheckReport& b) { return a.gpus < b.gpus; });
+  const auto [least, most] = std::minmax_element(
+      reports.begin(), reports.end(), [](const CheckReport& a, const CheckReport& b) { return a.gpus < b.gpus; });
   if (least->gpus == most->gpus) return fmt::format("{} GPU{}", most->gpus, most->gpus == 1 ? "" : "s");
   return fmt::format("{} to {} GPUs", least->gpus, most->gpus);
 }

@@ -19,9 +19,9 @@ namespace {
 
 std::string_view kind_text(ValueKind kind) {
   constexpr std::array<std::string_view, 17> kTexts = {
-      "true or false", "count",   "number",   "text",    "choice", "data \"80 GiB\"", "rate \"400 Gb/s\"",
-      "time \"1.5 us\"", "\"989 TFLOP/s\"", "\"700 W\"", "\"$30000\"", "counts", "numbers", "texts", "table", "tables",
-      "any"};
+      "true or false",     "count",           "number",          "text",      "choice",     "data \"80 GiB\"",
+      "rate \"400 Gb/s\"", "time \"1.5 us\"", "\"989 TFLOP/s\"", "\"700 W\"", "\"$30000\"", "counts",
+      "numbers",           "texts",           "table",           "tables",    "any"};
   return kTexts.at(static_cast<std::size_t>(kind));
 }
 
@@ -149,8 +149,10 @@ void list(const Arguments& arguments) {
 
 void add_list(CommandLine& line) {
   auto arguments = std::make_shared<Arguments>();
-  CLI::App* command = line.app.add_subcommand("list", "The reference: everything a scenario may name, and every parameter");
-  command->add_option("TOPIC", arguments->topic, fmt::format("One of: {}; default: all", fmt::join(topic_names(), ", ")));
+  CLI::App* command =
+      line.app.add_subcommand("list", "The reference: everything a scenario may name, and every parameter");
+  command->add_option("TOPIC", arguments->topic,
+                      fmt::format("One of: {}; default: all", fmt::join(topic_names(), ", ")));
   command->add_option("NAME", arguments->name, "One entry of the topic");
   command->callback([&line, arguments] { line.action = [arguments] { list(*arguments); }; });
 }

@@ -66,7 +66,8 @@ std::string explain(const CLI::App& app, const CLI::ParseError& error, int argc,
 }
 
 int run_program(int argc, char** argv) {
-  CLI::App app{"Simulates GPU clusters: training steps and collectives on any network, exactly and quickly.", "clustersim"};
+  CLI::App app{"Simulates GPU clusters: training steps and collectives on any network, exactly and quickly.",
+               "clustersim"};
   app.set_version_flag("--version", fmt::format("clustersim {}", program_version()));
   app.require_subcommand(1);
   app.footer("Exit codes: 0 done, 2 bad input, 3 not possible, 1 internal error.");
@@ -95,8 +96,9 @@ int run_program(int argc, char** argv) {
   } catch (const std::bad_alloc&) {
     return fail(kInfeasible, "this does not fit into the memory of this machine; simulate fewer GPUs");
   } catch (const std::exception& problem) {
-    return fail(kInternalError, fmt::format("internal error, please report: {} (scenario {}, version {})", problem.what(),
-                                            line.scenario_hash.empty() ? "none" : line.scenario_hash, program_version()));
+    return fail(kInternalError,
+                fmt::format("internal error, please report: {} (scenario {}, version {})", problem.what(),
+                            line.scenario_hash.empty() ? "none" : line.scenario_hash, program_version()));
   }
 }
 

@@ -56,7 +56,8 @@ void nccl_test(CommandLine& line, const Arguments& arguments) {
   const Scenario scenario = scenario_of(line, arguments);
   line.scenario_hash = scenario.hash;
   if (!scenario.nccl_test) {
-    bad_input("the scenario \"{}\" has a job; `clustersim run` runs it, nccl-test needs an [nccl_test] table", scenario.name);
+    bad_input("the scenario \"{}\" has a job; `clustersim run` runs it, nccl-test needs an [nccl_test] table",
+              scenario.name);
   }
   std::optional<OutputFile> output;
   if (!arguments.output.empty()) output.emplace(arguments.output, "--output");
@@ -78,7 +79,8 @@ void add_nccl_test(CommandLine& line) {
   command->add_option("--op", arguments->op, "Collective operation; default: all_reduce");
   command->add_option("--sizes", arguments->sizes, "From..to, doubling, or a list; default: 8..8G");
   command->add_option("--algorithm", arguments->algorithm, "Force one algorithm; default: auto");
-  command->add_option("--form", arguments->form, "pipelined (overlapped), stepped (round after round) or simulated (every transfer)");
+  command->add_option("--form", arguments->form,
+                      "pipelined (overlapped), stepped (round after round) or simulated (every transfer)");
   command->add_option("-o,--output", arguments->output, "Write an HDF5 file too")->type_name("FILE");
   command->add_flag("--json", arguments->json, "Print one JSON object instead of the table");
   command->callback([&line, arguments] { line.action = [&line, arguments] { nccl_test(line, *arguments); }; });

@@ -55,7 +55,8 @@ void run(CommandLine& line, const Arguments& arguments) {
   std::string text = readable_summary(result);
   if (!arguments.explain.empty()) text += "\n" + explain_lumping(result);
   if (output) text += fmt::format("{:<26}{}\n", "written", output->path());
-  if (timeline) text += fmt::format("{:<26}{} (open it in Perfetto or chrome://tracing)\n", "timeline", timeline->path());
+  if (timeline)
+    text += fmt::format("{:<26}{} (open it in Perfetto or chrome://tracing)\n", "timeline", timeline->path());
   print(text);
 }
 
@@ -65,10 +66,12 @@ void add_run(CommandLine& line) {
   auto arguments = std::make_shared<Arguments>();
   CLI::App* command = line.app.add_subcommand("run", "Simulate a scenario, print a summary and write an HDF5 file");
   add_scenario_arguments(*command, arguments->scenario);
-  CLI::Option* output = command->add_option("-o,--output", arguments->output, "Result file; default: NAME.h5")->type_name("FILE");
+  CLI::Option* output =
+      command->add_option("-o,--output", arguments->output, "Result file; default: NAME.h5")->type_name("FILE");
   command->add_flag("--no-output", arguments->no_output, "Write no result file")->excludes(output);
   command->add_flag("--json", arguments->json, "Print one JSON object instead of the summary");
-  command->add_option("--timeline", arguments->timeline, "Write the timeline of one rank per class (Chrome trace events)")
+  command
+      ->add_option("--timeline", arguments->timeline, "Write the timeline of one rank per class (Chrome trace events)")
       ->type_name("FILE");
   command->add_option("--lumping", arguments->lumping, "off: simulate every rank and link on its own")
       ->check(CLI::IsMember({"on", "off"}))

@@ -9,9 +9,8 @@ void add_show(CommandLine& line) {
   auto arguments = std::make_shared<ScenarioArguments>();
   CLI::App* command = line.app.add_subcommand("show", "Print the scenario as it is understood, with defaults, as TOML");
   add_scenario_arguments(*command, *arguments);
-  command->callback([&line, arguments] {
-    line.action = [&line, arguments] { print(load(line, *arguments).resolved_text); };
-  });
+  command->callback(
+      [&line, arguments] { line.action = [&line, arguments] { print(load(line, *arguments).resolved_text); }; });
 }
 
 }  // namespace clustersim::cli

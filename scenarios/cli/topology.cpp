@@ -55,7 +55,9 @@ Report make_report(const Scenario& scenario, const Cluster& cluster) {
   return report;
 }
 
-std::string count_or_unknown(double value) { return value < 0 ? "not known in closed form" : fmt::format("{:.6g}", value); }
+std::string count_or_unknown(double value) {
+  return value < 0 ? "not known in closed form" : fmt::format("{:.6g}", value);
+}
 
 std::string readable(const Report& report) {
   std::string text = fmt::format("{:<16}{} nodes, {} GPUs, {} endpoints of the network\n{:<16}{}\n", "cluster",
@@ -91,7 +93,8 @@ std::string readable(const Report& report) {
 std::string as_json(const Report& report) {
   using Json = nlohmann::ordered_json;
   const auto known = [](double value) { return value < 0 ? Json(nullptr) : Json(value); };
-  Json json = {{"topology", report.topology}, {"nodes", report.nodes}, {"gpus", report.gpus}, {"endpoints", report.hosts}};
+  Json json = {
+      {"topology", report.topology}, {"nodes", report.nodes}, {"gpus", report.gpus}, {"endpoints", report.hosts}};
   json["tiers"] = Json::array();
   for (const SwitchTier& tier : report.figures.tiers) {
     json["tiers"].push_back({{"name", tier.name},

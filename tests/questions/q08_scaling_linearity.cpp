@@ -51,7 +51,8 @@ double tokens_per_gpu_second(std::int64_t nodes, bool overlap_gradients) {
 
 }  // namespace
 
-TEST_CASE("Scaling efficiency of the 13B Llama from 32 to 512 A100s is 0.85 within 0.04 where gradients are not overlapped") {
+TEST_CASE(
+    "Scaling efficiency of the 13B Llama from 32 to 512 A100s is 0.85 within 0.04 where gradients are not overlapped") {
   const double at_32 = tokens_per_gpu_second(4, false);
   const double at_512 = tokens_per_gpu_second(64, false);
   CAPTURE(at_32, at_512, at_512 / at_32);
@@ -59,8 +60,8 @@ TEST_CASE("Scaling efficiency of the 13B Llama from 32 to 512 A100s is 0.85 with
   // The absolute rates come out 14 and 15 % high: no step time of an A100 has been used to fit its sustained clock.
   CHECK(at_32 == Approx(kTokensPerGpu32).epsilon(0.2));
   CHECK(at_512 == Approx(kTokensPerGpu512).epsilon(0.2));
-  // At a fixed global batch only 4 micro-batches are left at 512 GPUs; reducing gradients beside the last one's backward
-  // pass would hide most of what is lost.
+  // At a fixed global batch only 4 micro-batches are left at 512 GPUs; reducing gradients beside the last one's
+  // backward pass would hide most of what is lost.
   CHECK(tokens_per_gpu_second(64, true) / tokens_per_gpu_second(4, true) > 0.93);
 }
 

@@ -63,10 +63,12 @@ class Session {
   [[nodiscard]] fs::path work() const { return path_ / "work"; }
 
   /// `arguments` as a shell would read them.
-  [[nodiscard]] Outcome run(const std::string& arguments) const { return shell("'" CLUSTERSIM_PROGRAM "' " + arguments); }
+  [[nodiscard]] Outcome run(const std::string& arguments) const {
+    return shell("'" CLUSTERSIM_PROGRAM "' " + arguments);
+  }
   [[nodiscard]] Outcome shell(const std::string& line) const {
-    const std::string command = "cd '" + work().string() + "' && " + line + " >'" + (path_ / "output").string() + "' 2>'" +
-                                (path_ / "error").string() + "'";
+    const std::string command = "cd '" + work().string() + "' && " + line + " >'" + (path_ / "output").string() +
+                                "' 2>'" + (path_ / "error").string() + "'";
     const int status = std::system(command.c_str());
     return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_file(path_ / "output"), read_file(path_ / "error")};
   }
@@ -92,8 +94,9 @@ TEST_CASE("run prints a summary and writes one file") {
   const Session session;
   const Outcome outcome = session.run("run small.toml");
   REQUIRE(outcome.code == 0);
-  for (const char* part : {"step time", "tokens/s", "MFU", "HFU", "memory per GPU", "GiB", "scaling efficiency", "compute",
-                           "busiest resources", "communication", "events", "wall time", "assumptions", "small.h5"}) {
+  for (const char* part :
+       {"step time", "tokens/s", "MFU", "HFU", "memory per GPU", "GiB", "scaling efficiency", "compute",
+        "busiest resources", "communication", "events", "wall time", "assumptions", "small.h5"}) {
     INFO(part);
     CHECK(contains(outcome.output, part));
   }
@@ -115,10 +118,27 @@ TEST_CASE("the same scenario writes the same bytes") {
 TEST_CASE("run --json prints exactly one object with the figures, and they hold together") {
   const Session session;
   const Json json = Json::parse(session.good("run small.toml --json --no-output"));
-  for (const char* key : {"step_time_s", "tokens_per_s", "tflops_per_gpu", "mfu", "hfu", "memory_gib_per_gpu",
-                          "exposed_comm_share", "bubble_share", "scaling_efficiency", "ledger_share", "events",
-                          "flow_events", "lumps", "wall_s", "peak_rss_mib", "scenario_hash", "version", "seed", "gpus",
-                          "resources", "assumptions"}) {
+  for (const char* key : {"step_time_s",
+                          "tokens_per_s",
+                          "tflops_per_gpu",
+                          "mfu",
+                          "hfu",
+                          "memory_gib_per_gpu",
+                          "exposed_comm_share",
+                          "bubble_share",
+                          "scaling_efficiency",
+                          "ledger_share",
+                          "events",
+                          "flow_events",
+                          "lumps",
+                          "wall_s",
+                          "peak_rss_mib",
+                          "scenario_hash",
+                          "version",
+                          "seed",
+                          "gpus",
+                          "resources",
+                          "assumptions"}) {
     INFO(key);
     CHECK(json.contains(key));
   }
@@ -196,7 +216,8 @@ TEST_CASE("topology counts, measures and exports") {
   CHECK(json["gpus"] == 32);
   CHECK(json["endpoints"] == 32);
   CHECK(json["measured"]["sources"].get<int>() > 0);
-  if (!json["mean_hops"].is_null()) CHECK(json["mean_hops"].get<double>() == Approx(json["measured"]["mean_hops"].get<double>()));
+  if (!json["mean_hops"].is_null())
+    CHECK(json["mean_hops"].get<double>() == Approx(json["measured"]["mean_hops"].get<double>()));
   CHECK(contains(read_file(session.work() / "g.xml"), "<graphml"));
   CHECK(contains(read_file(session.work() / "g.dot"), "digraph"));
   CHECK(contains(session.good("topology llama3-405b-16k"), "oversubscription"));

@@ -9,7 +9,8 @@ namespace {
 using namespace clustersim;
 
 // Hashed routes leave hardly anything to lump, so the hashed variant runs on 1,024 GPUs here: same shape, data = 8.
-const std::vector<std::string> kEighthOfAPod{"cluster.nodes=128", "jobs[0].parallel.data=8", "jobs[0].global_batch=128"};
+const std::vector<std::string> kEighthOfAPod{"cluster.nodes=128", "jobs[0].parallel.data=8",
+                                             "jobs[0].global_batch=128"};
 
 Result run_named(const std::string& name, const std::vector<std::string>& set = {}) {
   LoadOptions options;

@@ -26,7 +26,9 @@ parallel = {tensor = 2, data = 8}
 zero_stage = 1
 )";
 
-Scenario load(std::vector<std::string> set = {}) { return load_scenario_text(kBase, "unit.toml", {std::move(set), true}); }
+Scenario load(std::vector<std::string> set = {}) {
+  return load_scenario_text(kBase, "unit.toml", {std::move(set), true});
+}
 
 template <class Error>
 std::string message_of(const std::vector<std::string>& set) {
@@ -94,9 +96,11 @@ TEST_CASE("a slow GPU reaches the job's ranks") {
 }
 
 TEST_CASE("a degraded link that does not exist is explained") {
-  CHECK(contains(message_of<BadInput>({"cluster.degraded=[{link = \"nonsense\", capacity_factor = 0.5}]"}), "from -> to"));
-  CHECK(contains(message_of<BadInput>({"cluster.degraded=[{link = \"node0/nic9 -> node0/nic1\", capacity_factor = 0.5}]"}),
-                 "no device \"node0/nic9\""));
+  CHECK(contains(message_of<BadInput>({"cluster.degraded=[{link = \"nonsense\", capacity_factor = 0.5}]"}),
+                 "from -> to"));
+  CHECK(contains(
+      message_of<BadInput>({"cluster.degraded=[{link = \"node0/nic9 -> node0/nic1\", capacity_factor = 0.5}]"}),
+      "no device \"node0/nic9\""));
   const std::string unjoined =
       message_of<BadInput>({"cluster.degraded=[{link = \"node0/gpu0 -> node1/gpu0\", capacity_factor = 0.5}]"});
   CHECK(contains(unjoined, "there is no such link; from \"node0/gpu0\" lead: node0/gpu0 -> "));

@@ -42,9 +42,11 @@ Result example() {
   second.ledger[static_cast<std::size_t>(Cause::compute)] = seconds(2);
   report.step.rank_classes = {first, second};
   report.step.rank_class_of = {0, 0, 1};
-  report.step.communication = {{Collective::all_reduce, Cause::exposed_data, "ring", "größer ist besser", 4, 1e9, seconds(1)}};
+  report.step.communication = {
+      {Collective::all_reduce, Cause::exposed_data, "ring", "größer ist besser", 4, 1e9, seconds(1)}};
   report.labels = {"forward", "backward"};
-  report.step.timeline = {{0, 0, 0, Cause::compute, seconds(0), seconds(1)}, {1, 0, 1, Cause::compute, seconds(1), seconds(2)}};
+  report.step.timeline = {{0, 0, 0, Cause::compute, seconds(0), seconds(1)},
+                          {1, 0, 1, Cause::compute, seconds(1), seconds(2)}};
   report.figures.tokens_per_step = 1000;
   report.figures.model_flops = Flops(240e12);
   report.figures.hardware_flops = Flops(240e12);

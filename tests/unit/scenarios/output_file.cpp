@@ -74,8 +74,8 @@ TEST_CASE("a new file has the permissions of any other new file") {
   const TemporaryFolder folder;
   OutputFile(folder.file("out.bin"), "--output").write("x");
   std::ofstream(folder.file("ordinary")) << "x";
-  struct stat ours {};
-  struct stat ordinary {};
+  struct stat ours{};
+  struct stat ordinary{};
   REQUIRE(stat(folder.file("out.bin").c_str(), &ours) == 0);
   REQUIRE(stat(folder.file("ordinary").c_str(), &ordinary) == 0);
   CHECK(ours.st_mode == ordinary.st_mode);

@@ -26,7 +26,9 @@ parallel = {tensor = 2, data = 4}
 zero_stage = 1
 )";
 
-Scenario load(std::vector<std::string> set = {}) { return load_scenario_text(kBase, "unit.toml", {std::move(set), true}); }
+Scenario load(std::vector<std::string> set = {}) {
+  return load_scenario_text(kBase, "unit.toml", {std::move(set), true});
+}
 
 }  // namespace
 
@@ -97,7 +99,8 @@ TEST_CASE("a study gives one result per point, in order") {
 
 TEST_CASE("a table of collectives has a row per size and a bus bandwidth by definition") {
   const Result result = run_scenario(load_scenario_text(
-      "name = \"n\"\n[cluster]\nnode = \"dgx-h100\"\n[nccl_test]\nop = \"all_reduce\"\nsizes = \"1M..64M\"\n", "n.toml"));
+      "name = \"n\"\n[cluster]\nnode = \"dgx-h100\"\n[nccl_test]\nop = \"all_reduce\"\nsizes = \"1M..64M\"\n",
+      "n.toml"));
   REQUIRE(result.nccl.has_value());
   REQUIRE(result.nccl->rows.size() == 7);
   for (const NcclTestRow& row : result.nccl->rows) {

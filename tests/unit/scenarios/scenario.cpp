@@ -102,8 +102,8 @@ TEST_CASE("what is not written follows from the hardware") {
 TEST_CASE("what is written wins over the hardware, and --set over the file") {
   const std::string text = kBase + "[communication]\nnetwork_efficiency = 0.9\n";
   CHECK(load(text).communication.network_efficiency == 0.9);
-  const Scenario set = load(text, {"communication.network_efficiency=0.8", "cluster.network.link_rate=100 Gb/s", "seed=7",
-                                   "cluster.network.routing=ecmp", "communication.network_step=2 us"});
+  const Scenario set = load(text, {"communication.network_efficiency=0.8", "cluster.network.link_rate=100 Gb/s",
+                                   "seed=7", "cluster.network.routing=ecmp", "communication.network_step=2 us"});
   CHECK(set.communication.network_efficiency == 0.8);
   CHECK(set.cluster.link_rate == gigabits_per_second(100));
   CHECK(set.communication.network_step == Picoseconds(2'000'000));
@@ -113,9 +113,12 @@ TEST_CASE("what is written wins over the hardware, and --set over the file") {
 }
 
 TEST_CASE("the resolved text loads as the same scenario") {
-  for (const auto& set : std::vector<std::vector<std::string>>{
-           {}, {"cluster.network.routing=ecmp", "cluster.network.queue_pairs=4"}, {"cluster.network.link_rate=333.3 Gb/s"},
-           {"communication.window=3 MiB"}, {"cluster.degraded=[{gpu = 1, slowdown = 1.25}]"}}) {
+  for (const auto& set :
+       std::vector<std::vector<std::string>>{{},
+                                             {"cluster.network.routing=ecmp", "cluster.network.queue_pairs=4"},
+                                             {"cluster.network.link_rate=333.3 Gb/s"},
+                                             {"communication.window=3 MiB"},
+                                             {"cluster.degraded=[{gpu = 1, slowdown = 1.25}]"}}) {
     const Scenario scenario = load(kBase, set);
     const Scenario again = load(scenario.resolved_text);
     CHECK(again.resolved_text == scenario.resolved_text);
@@ -149,12 +152,14 @@ TEST_CASE("the hash depends on what is simulated and on nothing else") {
 TEST_CASE("extends goes by path from the file, and by name into the library") {
   const TemporaryFolder folder;
   folder.write("base.toml", kBase);
-  const std::string child = folder.write("variants/child.toml", "extends = \"../base.toml\"\nname = \"child\"\n[cluster]\nnodes = 4\n");
+  const std::string child =
+      folder.write("variants/child.toml", "extends = \"../base.toml\"\nname = \"child\"\n[cluster]\nnodes = 4\n");
   const Scenario scenario = load_scenario(child);
   CHECK(scenario.name == "child");
   CHECK(scenario.cluster.nodes() == 4);
   CHECK(scenario.job->settings.settings.text("model") == "llama3-8b");
-  const std::string grandchild = folder.write("variants/grandchild.toml", "extends = \"child.toml\"\nname = \"grandchild\"\n[cluster]\nnodes = 8\n");
+  const std::string grandchild = folder.write(
+      "variants/grandchild.toml", "extends = \"child.toml\"\nname = \"grandchild\"\n[cluster]\nnodes = 8\n");
   CHECK(load_scenario(grandchild).cluster.nodes() == 8);
   const Scenario of_library = load_scenario(folder.write("mine.toml", "extends = \"llama3-8b-16\"\nname = \"mine\"\n"));
   CHECK(of_library.name == "mine");
@@ -199,7 +204,8 @@ points = [
 }
 
 TEST_CASE("a fault in a study's point is found where the point was written") {
-  const std::string message = message_of(kBase + "[study]\npoints = [\n{\"cluster.nodes\" = 2},\n{\"cluster.nodes\" = -2},\n]\n");
+  const std::string message =
+      message_of(kBase + "[study]\npoints = [\n{\"cluster.nodes\" = 2},\n{\"cluster.nodes\" = -2},\n]\n");
   CHECK(contains(message, "unit.toml:17"));
   CHECK(contains(message, "cluster.nodes = -2"));
 }
@@ -219,7 +225,8 @@ topology = "single-switch"
 }
 
 TEST_CASE("a table of collectives takes the place of a job") {
-  const std::string text = "name = \"n\"\n[cluster]\nnode = \"dgx-h100\"\n[nccl_test]\nop = \"all_gather\"\nsizes = \"1M..4M\"\n";
+  const std::string text =
+      "name = \"n\"\n[cluster]\nnode = \"dgx-h100\"\n[nccl_test]\nop = \"all_gather\"\nsizes = \"1M..4M\"\n";
   const Scenario scenario = load(text);
   REQUIRE(scenario.nccl_test.has_value());
   CHECK(scenario.nccl_test->operation == Collective::all_gather);

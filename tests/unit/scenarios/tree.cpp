@@ -36,7 +36,8 @@ std::string message_of(const std::string& text, const std::string& assignment) {
 }  // namespace
 
 TEST_CASE("tables merge key by key; values and arrays of the child replace") {
-  CHECK(merged("a = 1\n[t]\nx = 1\ny = 2\n", "a = 3\n[t]\ny = 4\nz = 5\n") == to_toml(toml("a = 3\n[t]\nx = 1\ny = 4\nz = 5\n")));
+  CHECK(merged("a = 1\n[t]\nx = 1\ny = 2\n", "a = 3\n[t]\ny = 4\nz = 5\n") ==
+        to_toml(toml("a = 3\n[t]\nx = 1\ny = 4\nz = 5\n")));
   CHECK(merged("a = [1, 2, 3]", "a = [9]") == to_toml(toml("a = [9]")));
   CHECK(merged("[t.u]\nx = 1\n", "[t.u]\ny = 2\n") == to_toml(toml("[t.u]\nx = 1\ny = 2\n")));
   CHECK(merged("a = 1", "[a]\nb = 2\n") == to_toml(toml("[a]\nb = 2\n")));
@@ -45,16 +46,19 @@ TEST_CASE("tables merge key by key; values and arrays of the child replace") {
 
 TEST_CASE("another topology or workload starts afresh; the same one merges") {
   const std::string parent = "[network]\ntopology = \"fat-tree\"\nlevels = 3\n";
-  CHECK(merged(parent, "[network]\ntopology = \"torus\"\ndims = [2]\n") == to_toml(toml("[network]\ntopology = \"torus\"\ndims = [2]\n")));
+  CHECK(merged(parent, "[network]\ntopology = \"torus\"\ndims = [2]\n") ==
+        to_toml(toml("[network]\ntopology = \"torus\"\ndims = [2]\n")));
   CHECK(merged(parent, "[network]\ntopology = \"fat-tree\"\nradix = 4\n") ==
         to_toml(toml("[network]\ntopology = \"fat-tree\"\nlevels = 3\nradix = 4\n")));
-  CHECK(merged(parent, "[network]\nradix = 4\n") == to_toml(toml("[network]\ntopology = \"fat-tree\"\nlevels = 3\nradix = 4\n")));
+  CHECK(merged(parent, "[network]\nradix = 4\n") ==
+        to_toml(toml("[network]\ntopology = \"fat-tree\"\nlevels = 3\nradix = 4\n")));
 }
 
 TEST_CASE("of two exclusive keys the child's choice stays") {
   CHECK(merged("node = \"a\"\nnodes = 4\n", "groups = [{node = \"b\"}]") == to_toml(toml("groups = [{node = \"b\"}]")));
   CHECK(merged("groups = [{node = \"b\"}]", "node = \"a\"") == to_toml(toml("node = \"a\"")));
-  CHECK(merged("[[jobs]]\na = 1\n", "[nccl_test]\nop = \"broadcast\"\n") == to_toml(toml("[nccl_test]\nop = \"broadcast\"\n")));
+  CHECK(merged("[[jobs]]\na = 1\n", "[nccl_test]\nop = \"broadcast\"\n") ==
+        to_toml(toml("[nccl_test]\nop = \"broadcast\"\n")));
   CHECK(merged("[nccl_test]\nop = \"broadcast\"\n", "[[jobs]]\na = 1\n") == to_toml(toml("[[jobs]]\na = 1\n")));
 }
 
