@@ -80,13 +80,15 @@ std::vector<WiredTier> FatTreePlan::wire_explicit(std::int64_t leaves) const {
     const std::int64_t ports_up = tier.ports_up();
     check_cables(ports_up > kMostCables ? ports_up : subtrees * width * ports_up);
     const std::int64_t below = t == 0 ? 1 : spec_.tiers[t - 1].parallel;
-    WiredTier out{.switches = static_cast<std::uint32_t>(subtrees * width),
-                  .subtrees = static_cast<std::uint32_t>(subtrees),
-                  .ports_down = static_cast<std::uint32_t>((top && tier.down == 0 ? leaves : tier.down) * below),
-                  .ports_up = static_cast<std::uint32_t>(ports_up),
-                  .distinct_parents = static_cast<std::uint32_t>(tier.parents),
-                  .up_rate = tier.up_rate,
-                  .up_latency = tier.up_latency};
+    const std::int64_t as_many_as_needed = t == 0 ? leaves : std::int64_t{wired.back().subtrees};
+    WiredTier out{
+        .switches = static_cast<std::uint32_t>(subtrees * width),
+        .subtrees = static_cast<std::uint32_t>(subtrees),
+        .ports_down = static_cast<std::uint32_t>((top && tier.down == 0 ? as_many_as_needed : tier.down) * below),
+        .ports_up = static_cast<std::uint32_t>(ports_up),
+        .distinct_parents = static_cast<std::uint32_t>(tier.parents),
+        .up_rate = tier.up_rate,
+        .up_latency = tier.up_latency};
     if (top && subtrees > 1) {
       infeasible(
           "the fat tree's tiers hold fewer than the {} endpoints asked for: its top tier would split into {} "

@@ -128,6 +128,10 @@ std::vector<Change> possible_changes(const TransformerOptions& options) {
     changes.push_back({[stage](TransformerOptions& o) { o.zero_stage = stage; },
                        [](const TransformerOptions& o) { return fmt::format("zero_stage = {}", o.zero_stage); }});
   }
+  if (options.recompute == Recompute::none) {
+    changes.push_back({[](TransformerOptions& o) { o.recompute = Recompute::elementwise; },
+                       [](const TransformerOptions&) { return std::string("recompute = \"elementwise\""); }});
+  }
   if (options.recompute != Recompute::full) {
     changes.push_back({[](TransformerOptions& o) { o.recompute = Recompute::full; },
                        [](const TransformerOptions&) { return std::string("recompute = \"full\""); }});

@@ -20,10 +20,11 @@ enum TrainingStream : std::uint8_t {
   kForwardReceiveStream,
   kBackwardSendStream,
   kBackwardReceiveStream,
-  kHostStream,     // a controller's launches
-  kDataStream,     // gradients and sharded parameters
-  kTensorStream,   // tensor-parallel collectives that run beside GEMMs
-  kContextStream,  // keys and values that circulate beside attention
+  kHostStream,       // a controller's launches
+  kDataStream,       // gradients
+  kParameterStream,  // sharded parameters
+  kTensorStream,     // tensor-parallel collectives that run beside GEMMs
+  kContextStream,    // keys and values that circulate beside attention
   kTrainingStreams,
 };
 

@@ -134,8 +134,8 @@ class StageWriter {
     const bool beside = options_.overlap_parameters;
     Waits waits;
     if (beside && block_start_) waits.push_back(*block_start_);
-    const auto done = data_collective(beside ? kDataStream : kComputeStream, Collective::all_gather, parameters(block),
-                                      options_.element_bytes(), "gather parameters", waits);
+    const auto done = data_collective(beside ? kParameterStream : kComputeStream, Collective::all_gather,
+                                      parameters(block), options_.element_bytes(), "gather parameters", waits);
     return done && beside ? Waits{*done} : Waits{};
   }
 
@@ -147,8 +147,8 @@ class StageWriter {
         const std::size_t end = std::min(first + bucket_blocks_, chunks_[chunk].size());
         BlockParameters bucket;
         for (std::size_t i = first; i < end; ++i) add(bucket, parameters(chunks_[chunk][i]));
-        gathered_[chunk][first] = data_collective(kDataStream, Collective::all_gather, bucket, options_.element_bytes(),
-                                                  "gather parameters", {});
+        gathered_[chunk][first] = data_collective(kParameterStream, Collective::all_gather, bucket,
+                                                  options_.element_bytes(), "gather parameters", {});
       }
     }
   }
