@@ -28,7 +28,13 @@ TransformerSpec read_model(const Settings& settings, const Catalog& catalog) {
     settings.reject("model",
                     "expected the name of a catalog model, for example \"llama3-8b\", or a table architecture");
   }
-  if (named) return catalog.transformer(settings.text("model"));
+  if (named) {
+    try {
+      return catalog.transformer(settings.text("model"));
+    } catch (const BadInput& error) {
+      settings.reject("model", "{}", error.what());
+    }
+  }
   return read_transformer(settings.any("architecture"), "architecture");
 }
 

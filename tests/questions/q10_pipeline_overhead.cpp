@@ -8,7 +8,6 @@
 // One process walks the schedule in GPipe order, launches every stage call and moves every activation with a
 // device_put. The micro-batch stays at 4 sequences, so 16 micro-batches are twice the batch (the thread's slow-down
 // of 8.26 is against an FSDP run of that batch). The sequence length is not given; it cancels out of every ratio below.
-#include <array>
 
 #include "models/programs/execute.hpp"
 #include "models/workloads/workload.hpp"

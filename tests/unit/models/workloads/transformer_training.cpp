@@ -111,6 +111,20 @@ TEST_CASE("Pipeline transfers: each micro-batch crosses each boundary twice, sha
   CHECK_NOTHROW(bench.run(built));
 }
 
+TEST_CASE("A tied embedding is held by the first and the last stage, which add up its gradients") {
+  const Workbench bench{.cluster = one_node(4)};
+  const std::string tied =
+      "architecture = {layers = 8, hidden = 1024, heads = 16, ffn_hidden = 4096, vocabulary = 32000, "
+      "sequence_length = 1024, title = \"tied\", tied_embeddings = true}\n";
+  const BuiltWorkload built = build(bench, tied, "global_batch = 4\nparallel = {pipeline = 4}\n");
+  for (std::size_t stage = 0; stage < 4; ++stage) {
+    auto counts = collectives(built.job, stage);
+    const std::int64_t table = stage == 0 || stage == 3 ? 32000LL * 1024 * 4 : 0;
+    CHECK(counts[{Cause::exposed_pipeline, Collective::all_reduce}].bytes == table + 4);  // and the gradient norm
+  }
+  CHECK_NOTHROW(bench.run(built));
+}
+
 TEST_CASE("Gradients are reduced in at most ten pieces with every parameter once") {
   const Workbench bench{.cluster = one_node(8)};
   const auto zero = GENERATE(0, 1);
@@ -216,6 +230,9 @@ TEST_CASE("A layout that cannot work is refused with one that does") {
   CHECK(has(bad("global_batch = 8\nrank_order = \"tensor-data\"\n"), "rank_order"));
   CHECK(has(bad("global_batch = 8\nmodel = \"llama3-8b\"\n"), "not both"));
   CHECK(has(error_of<BadInput>(bench, "", "global_batch = 8\n"), "llama3-8b"));
+  const std::string slip = error_of<BadInput>(bench, "model = \"llama3-8bb\"\n", "global_batch = 8\n");
+  CHECK(has(slip, "test.toml:1 jobs[0].model"));
+  CHECK(has(slip, "did you mean \"llama3-8b\""));
   const auto experts = [&](std::string_view more) { return error_of<BadInput>(bench, kExperts, more); };
   CHECK(has(experts("global_batch = 8\nparallel = {data = 4, expert = 3}\n"),
             "expert = 3 does not divide the 8 experts"));
