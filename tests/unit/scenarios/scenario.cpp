@@ -12,8 +12,10 @@
 
 #include "sim/errors.hpp"
 #include "tests/catch.hpp"
+#include "tests/unit/scenarios/temporary_folder.hpp"
 
 using namespace clustersim;
+using clustersim::testing::TemporaryFolder;
 
 namespace {
 
@@ -48,29 +50,6 @@ std::string message_of(const std::string& text, std::vector<std::string> set = {
 }
 
 bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::string name = (fs::temp_directory_path() / "clustersim-unit-XXXXXX").string();
-    REQUIRE(mkdtemp(name.data()) != nullptr);
-    path_ = name;
-  }
-  ~TemporaryFolder() {
-    std::error_code error;
-    fs::remove_all(path_, error);
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  std::string write(const std::string& name, const std::string& text) const {
-    fs::create_directories((path_ / name).parent_path());
-    std::ofstream(path_ / name) << text;
-    return (path_ / name).string();
-  }
-
- private:
-  fs::path path_;
-};
 
 }  // namespace
 
