@@ -317,6 +317,14 @@ void refuse_unknown_keys(const Value::Table& table, std::span<const Parameter> s
 
 }  // namespace
 
+Value::Value() = default;
+Value::Value(Data written, SourceLocation place) : data(std::move(written)), where(std::move(place)) {}
+Value::Value(const Value&) = default;
+Value::Value(Value&&) noexcept = default;
+Value& Value::operator=(const Value&) = default;
+Value& Value::operator=(Value&&) noexcept = default;
+Value::~Value() = default;
+
 const Value* Value::find(std::string_view key) const {
   const auto* table = std::get_if<Table>(&data);
   if (table == nullptr) return nullptr;

@@ -21,7 +21,18 @@ namespace clustersim {
 struct Value {
   using Array = std::vector<Value>;
   using Table = std::vector<std::pair<std::string, Value>>;  // in file order, keys unique
-  std::variant<std::monostate, bool, std::int64_t, double, std::string, Array, Table> data;
+  using Data = std::variant<std::monostate, bool, std::int64_t, double, std::string, Array, Table>;
+
+  // Defined out of line: inline ones would need pair<string, Value> while Value is incomplete.
+  Value();
+  Value(Data data, SourceLocation where);
+  Value(const Value&);
+  Value(Value&&) noexcept;
+  Value& operator=(const Value&);
+  Value& operator=(Value&&) noexcept;
+  ~Value();
+
+  Data data;
   SourceLocation where;
 
   [[nodiscard]] bool is_table() const { return std::holds_alternative<Table>(data); }

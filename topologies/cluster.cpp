@@ -47,7 +47,7 @@ void add_path(const NodeTemplate::LocalPath& path, std::uint32_t first_link, Rou
 }
 
 Settings default_settings(const FabricEntry& entry) {
-  return check_settings(Value{.data = Value::Table{}, .where = {}}, entry.schema, "cluster.network");
+  return check_settings(Value{Value::Table{}, {}}, entry.schema, "cluster.network");
 }
 
 }  // namespace

@@ -5,15 +5,27 @@
 #include <ostream>
 
 #include "topologies/cluster.hpp"
+#include "topologies/graph.hpp"
 
 namespace clustersim {
+
+NetworkGraph make_graph(const Network& network) {
+  NetworkGraph graph(network.devices().size());
+  for (std::size_t i = 0; i < network.devices().size(); ++i) graph[i] = DeviceId(i);
+  for (std::size_t i = 0; i < network.links().size(); ++i) {
+    const Link& link = network.links()[i];
+    boost::add_edge(link.from.index(), link.to.index(), LinkId(i), graph);
+  }
+  return graph;
+}
+
 namespace {
 
-using Vertex = boost::graph_traits<Network::Graph>::vertex_descriptor;
-using Edge = boost::graph_traits<Network::Graph>::edge_descriptor;
+using Vertex = boost::graph_traits<NetworkGraph>::vertex_descriptor;
+using Edge = boost::graph_traits<NetworkGraph>::edge_descriptor;
 
 /// The attributes both formats carry. `network` and `graph` must outlive the result.
-boost::dynamic_properties attributes(const Network& network, const Network::Graph& graph) {
+boost::dynamic_properties attributes(const Network& network, const NetworkGraph& graph) {
   const auto link_of = [&network, &graph](const Edge& edge) -> const Link& { return network.link(graph[edge]); };
   boost::dynamic_properties properties;
   properties.property("name", boost::make_function_property_map<Vertex>(
@@ -34,12 +46,12 @@ boost::dynamic_properties attributes(const Network& network, const Network::Grap
 }  // namespace
 
 void write_graphml(const Network& network, std::ostream& out) {
-  const Network::Graph graph = network.graph();
+  const NetworkGraph graph = make_graph(network);
   boost::write_graphml(out, graph, attributes(network, graph), true);
 }
 
 void write_dot(const Network& network, std::ostream& out) {
-  const Network::Graph graph = network.graph();
+  const NetworkGraph graph = make_graph(network);
   boost::write_graphviz_dp(out, graph, attributes(network, graph), std::string("name"));
 }
 

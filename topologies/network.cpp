@@ -142,7 +142,8 @@ BundleId Network::add_bundle(std::string bundle_name, std::vector<LinkId> member
     ensure(member.index() < links_.size(), "bundle {} has an unknown member", bundle_name);
   }
   members.shrink_to_fit();
-  bundles_.push_back({std::move(bundle_name), std::move(members)});
+  const Rate capacity = slowest(members);
+  bundles_.push_back({std::move(bundle_name), std::move(members), capacity});
   return BundleId(bundles_.size() - 1);
 }
 
@@ -151,13 +152,25 @@ void Network::reserve(std::size_t devices, std::size_t links) {
   links_.reserve(links);
 }
 
+Rate Network::slowest(const std::vector<LinkId>& members) const {
+  Rate result = link(members.front()).capacity;
+  for (const LinkId member : members) result = std::min(result, link(member).capacity);
+  return result;
+}
+
+void Network::set_capacity(LinkId id, Rate capacity) {
+  links_[id.index()].capacity = capacity;
+  for (Bundle& bundle : bundles_) {
+    const bool has_it = std::find(bundle.members.begin(), bundle.members.end(), id) != bundle.members.end();
+    if (has_it) bundle.slowest = slowest(bundle.members);
+  }
+}
+
 Rate Network::resource_capacity(std::uint32_t resource) const {
   if (resource < links_.size()) return links_[resource].capacity;
   // Traffic is split evenly over the members, so the slowest member is full when it carries its 1/n of the total.
-  const std::vector<LinkId>& members = bundles_.at(resource - links_.size()).members;
-  Rate slowest = link(members.front()).capacity;
-  for (const LinkId member : members) slowest = std::min(slowest, link(member).capacity);
-  return slowest * static_cast<double>(members.size());
+  const Bundle& bundle = bundles_.at(resource - links_.size());
+  return bundle.slowest * static_cast<double>(bundle.members.size());
 }
 
 LinkKind Network::resource_kind(std::uint32_t resource) const {
@@ -209,15 +222,6 @@ std::optional<DeviceId> Network::find_device(std::string_view device_text) const
   });
   if (found == devices_.end()) return std::nullopt;
   return DeviceId(static_cast<std::size_t>(found - devices_.begin()));
-}
-
-Network::Graph Network::graph() const {
-  Graph graph(devices_.size());
-  for (std::size_t i = 0; i < devices_.size(); ++i) graph[i] = DeviceId(i);
-  for (std::size_t i = 0; i < links_.size(); ++i) {
-    boost::add_edge(links_[i].from.index(), links_[i].to.index(), LinkId(i), graph);
-  }
-  return graph;
 }
 
 }  // namespace clustersim

@@ -1,7 +1,6 @@
 // The graph of a cluster: devices, directed links between them, and bundles of links that share load evenly.
 #pragma once
 
-#include <boost/graph/adjacency_list.hpp>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -45,8 +44,6 @@ struct Link {
 /// capacity is members x the slowest member.
 class Network {
  public:
-  using Graph = boost::adjacency_list<boost::vecS, boost::vecS, boost::directedS, DeviceId, LinkId>;
-
   DeviceId add_device(const Device& device);
   LinkId add_link(const Link& link);
   /// Two links, a to b and then b to a; returns the first, the second has the next id.
@@ -62,7 +59,7 @@ class Network {
   [[nodiscard]] std::span<const LinkId> members(BundleId id) const { return bundles_[id.index()].members; }
 
   /// Degrades or repairs a link: its line rate becomes `capacity`.
-  void set_capacity(LinkId id, Rate capacity) { links_[id.index()].capacity = capacity; }
+  void set_capacity(LinkId id, Rate capacity);
 
   // Resources: links 0..links-1, then bundles.
   [[nodiscard]] std::uint32_t resources() const { return static_cast<std::uint32_t>(links_.size() + bundles_.size()); }
@@ -80,14 +77,14 @@ class Network {
   [[nodiscard]] std::optional<LinkId> find_link(std::string_view name) const;  // first of parallel links
   [[nodiscard]] std::optional<DeviceId> find_device(std::string_view name) const;
 
-  /// The same graph for Boost.Graph's algorithms; vertex i is device i.
-  [[nodiscard]] Graph graph() const;
-
  private:
   struct Bundle {
     std::string name;
     std::vector<LinkId> members;
+    Rate slowest{0};
   };
+  [[nodiscard]] Rate slowest(const std::vector<LinkId>& members) const;
+
   std::vector<Device> devices_;
   std::vector<Link> links_;
   std::vector<Bundle> bundles_;

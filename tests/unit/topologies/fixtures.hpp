@@ -15,7 +15,7 @@ namespace clustersim::testing {
 
 template <class T>
 Value value(T written) {
-  return Value{.data = std::move(written), .where = {}};
+  return Value{std::move(written), {}};
 }
 inline Value integer(std::int64_t written) { return value(written); }
 inline Value number(double written) { return value(written); }

@@ -1,5 +1,6 @@
 // The graph: names and their inverses, bundles as resources, contracts.
 #include "topologies/network.hpp"
+#include "topologies/graph.hpp"
 
 #include "tests/unit/topologies/fixtures.hpp"
 
@@ -95,7 +96,7 @@ TEST_CASE("contracts of the graph hold in release builds") {
 TEST_CASE("the Boost graph has the same vertices and edges") {
   const Cluster cluster = build({.nodes = 6});
   const Network& network = cluster.network();
-  const Network::Graph graph = network.graph();
+  const NetworkGraph graph = make_graph(network);
   REQUIRE(boost::num_vertices(graph) == network.devices().size());
   REQUIRE(boost::num_edges(graph) == network.links().size());
   for (const auto edge : boost::make_iterator_range(boost::edges(graph))) {
