@@ -48,8 +48,8 @@ struct ActivitySpec {
 /// Rates are the weighted max-min allocation (progressive filling; Bertsekas and Gallager, Data Networks, 6.5.2):
 /// sum over activities of coefficient x rate <= capacity on each resource, and each activity is stopped either by its
 /// own cap or by a saturated resource on which no other activity has a larger rate / weight.
-/// All changes of one instant are solved together at the end of the instant; only the connected components of
-/// resources and activities that a change touched are solved again.
+/// All changes of one instant are solved together at the end of the instant; only what they can reach in the bottleneck
+/// structure is solved again (see bottlenecks.hpp).
 /// Completion is rounded once, up to the next tick of the clock, so never early; an activity is then credited with
 /// exactly its amount. Completions of the same tick are told in the order the activities were started.
 /// A completion beyond the range of the clock is not scheduled (the activity is as good as stalled).
@@ -80,7 +80,9 @@ class Fluid final : private EventHandler, private InstantHook {
   [[nodiscard]] std::size_t active() const;             // started and not finished (latency phase included)
   [[nodiscard]] std::size_t stalled();                  // active with rate 0 after their latency
   [[nodiscard]] std::uint64_t activity_events() const;  // starts + ends + capacity changes so far
-  [[nodiscard]] std::uint64_t solves() const;           // connected components solved so far
+  [[nodiscard]] std::uint64_t solves() const;           // times the allocation was brought up to date
+  [[nodiscard]] std::uint64_t levelled() const;         // resources whose level was set anew, over all those times
+  [[nodiscard]] std::uint64_t refills() const;          // connected components that were filled from nothing
 
   /// Checks the allocation against its definition (within capacity, every activity bottlenecked); throws
   /// BrokenContract.

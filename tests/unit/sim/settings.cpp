@@ -265,7 +265,9 @@ TEST_CASE("values describe themselves for messages") {
   CHECK(array({integer(1), text("x")}).describe() == "[1, \"x\"]");
   CHECK(array(std::vector<Value>(9, integer(1))).describe() == "an array of 9 values");
   CHECK(text("a\nb\x01").describe() == "\"a\\x0ab\\x01\"");
-  const std::string longest = text(std::string(79, 'a') + "\u00b5\u00b5\u00b5").describe();
+  std::string written(79, 'a');
+  written += "\u00b5\u00b5\u00b5";
+  const std::string longest = text(written).describe();
   CHECK(longest == "\"" + std::string(79, 'a') + "\u00b5...\"");  // never cut inside a character
   CHECK(Value{}.describe() == "nothing");
 }
