@@ -86,9 +86,10 @@ void Bottlenecks::begin(std::uint32_t slot, double amount) {
   activity.since = now_;
   activity.running = true;
   ++running_;
-  for (Use& use : uses_of(activity)) {
+  for (std::uint32_t i = activity.uses; i < activity.uses + activity.use_count; ++i) {
+    Use& use = uses_[i];
     use.position = resources_[use.resource].members;
-    add_member(use.resource, {use.load, slot, kNone});
+    add_member(use.resource, {use.load, slot, kNone, i});
   }
   starting_.push_back(slot);
 }
@@ -129,9 +130,7 @@ void Bottlenecks::drop_member(std::uint32_t index, std::uint32_t position) {
   const Member last = members_[resource.members_at + --resource.members];
   if (position == resource.members) return;
   members_[resource.members_at + position] = last;
-  for (Use& use : uses_of(activities_[last.activity])) {
-    if (use.resource == index) use.position = position;
-  }
+  uses_[last.use].position = position;
 }
 
 double Bottlenecks::service_now(std::uint32_t index) const {
@@ -466,7 +465,10 @@ void Bottlenecks::set_level(std::uint32_t index, double level) {
   retime(index);
   // Nearly all the time goes into the two loops below; which resources need more is collected without branches, since
   // that is hard to guess.
-  to_wait_.resize(limiter.influence.size());
+  if (to_wait_.size() < limiter.influence.size()) {
+    to_wait_.resize(2 * limiter.influence.size());
+    blocking_.resize(2 * limiter.influence.size());
+  }
   std::uint32_t* last = to_wait_.data();
   Equation* const equations = equations_.data();
   const std::uint8_t* const is_waiting = is_waiting_.data();
@@ -481,7 +483,6 @@ void Bottlenecks::set_level(std::uint32_t index, double level) {
     return;
   }
   const double enough = level * (1 - kTighter);
-  blocking_.resize(limiter.influence.size());
   std::uint32_t* last_blocking = blocking_.data();
   for (const Influence& influence : limiter.influence) {
     Equation& other = equations[influence.resource];

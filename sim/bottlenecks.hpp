@@ -90,6 +90,7 @@ class Bottlenecks {
     double load;
     std::uint32_t activity;
     std::uint32_t limit;  // of the activity
+    std::uint32_t use;    // that this is the other end of
   };
   /// The equation of a resource: own x level = left. These are read and written at random all the time, so they sit
   /// apart from the rest, two to a cache line.

@@ -70,14 +70,14 @@ EventId EventQueue::push(std::int64_t time, EventHandler& handler, std::uint64_t
   std::uint32_t slot = 0;
   if (free_slots_.empty()) {
     slot = static_cast<std::uint32_t>(slots_.size());
-    slots_.push_back({&handler, payload});
-    generations_.push_back(0);
+    slots_.push_back({&handler, payload, 0});
   } else {
     slot = free_slots_.back();
     free_slots_.pop_back();
-    slots_[slot] = {&handler, payload};
+    slots_[slot].handler = &handler;
+    slots_[slot].payload = payload;
   }
-  const EventId id{slot, generations_[slot]};
+  const EventId id{slot, slots_[slot].generation};
   ++pending_;
   if (time > base_) {
     insert({time, id.slot, id.generation});
@@ -88,8 +88,8 @@ EventId EventQueue::push(std::int64_t time, EventHandler& handler, std::uint64_t
 }
 
 bool EventQueue::cancel(EventId id) {
-  if (id.slot >= generations_.size() || generations_[id.slot] != id.generation) return false;
-  ++generations_[id.slot];
+  if (id.slot >= slots_.size() || slots_[id.slot].generation != id.generation) return false;
+  ++slots_[id.slot].generation;
   free_slots_.push_back(id.slot);
   --pending_;
   ++dead_;
@@ -135,6 +135,7 @@ std::size_t EventQueue::entries_up_to(unsigned level) const {
 
 void EventQueue::take_lowest_bucket() {
   for (;;) {
+    ensure(occupied_levels_ != 0, "a pending event is in no bucket");
     const auto level = static_cast<unsigned>(std::countr_zero(occupied_levels_));
     const auto digit = static_cast<unsigned>(std::countr_zero(occupied_digits_[level]));
     Bucket& lowest = bucket(level, digit);
@@ -180,7 +181,6 @@ void EventQueue::sort_run_from(std::size_t first) {
   for (std::size_t i = first; i < run_.size(); ++i) {
     const Entry entry = run_[i];
     __builtin_prefetch(&slots_[entry.slot]);
-    __builtin_prefetch(&generations_[entry.slot]);
     std::size_t place = i;
     for (; place > first && run_[place - 1].time > entry.time; --place) run_[place] = run_[place - 1];
     run_[place] = entry;
@@ -243,19 +243,16 @@ EventQueue::Event EventQueue::pop() {
     ++run_next_;
     // In a long run that was never sorted the slots of coming events have not been asked for yet.
     const std::size_t ahead = run_next_ + kAhead;
-    if (ahead < run_.size()) {
-      __builtin_prefetch(&slots_[run_[ahead].slot]);
-      __builtin_prefetch(&generations_[run_[ahead].slot]);
-    }
+    if (ahead < run_.size()) __builtin_prefetch(&slots_[run_[ahead].slot]);
   } else {
     std::pop_heap(early_.begin(), early_.end());
     early_.pop_back();
   }
   last_ = entry.time;
-  ++generations_[entry.slot];
+  Slot& slot = slots_[entry.slot];
+  ++slot.generation;
   free_slots_.push_back(entry.slot);
   --pending_;
-  const Slot& slot = slots_[entry.slot];
   return {entry.time, slot.handler, slot.payload};
 }
 

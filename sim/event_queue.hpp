@@ -66,10 +66,11 @@ class EventQueue {
   struct Slot {
     EventHandler* handler;
     std::uint64_t payload;
+    std::uint32_t generation;  // an entry of another generation is dead
   };
   using Bucket = std::vector<Entry>;
 
-  [[nodiscard]] bool dead(const Entry& entry) const { return generations_[entry.slot] != entry.generation; }
+  [[nodiscard]] bool dead(const Entry& entry) const { return slots_[entry.slot].generation != entry.generation; }
   [[nodiscard]] static unsigned level_of(std::int64_t a, std::int64_t b);
   Bucket& bucket(unsigned level, unsigned digit) { return buckets_[level * kDigits + digit]; }
   void insert(const Entry& entry);
@@ -96,7 +97,6 @@ class EventQueue {
   std::size_t pending_ = 0;
   std::size_t dead_ = 0;  // cancelled entries not yet dropped
   std::vector<Slot> slots_;
-  std::vector<std::uint32_t> generations_;  // per slot; an entry of another generation is dead
   std::vector<std::uint32_t> free_slots_;
 };
 
