@@ -53,6 +53,7 @@ ExecutionOptions execution_options(const RunOptions& options) {
   ExecutionOptions execution;
   execution.lump = options.lump;
   execution.record_timeline = options.record_timeline;
+  execution.stage = options.stage;
   execution.progress = options.progress;
   return execution;
 }
@@ -91,10 +92,12 @@ void add_scaling(const Scenario& scenario, const BuiltCluster& built, const RunO
 }
 
 void run_job(const Scenario& scenario, const BuiltCluster& built, const RunOptions& options, Result& result) {
+  if (options.stage) options.stage("writing the job's programs");
   BuiltWorkload workload = build_workload(scenario, built);
   StepReport& report = result.step.emplace();
   report.workload = scenario.job->workload->name;
   report.job = scenario.job->name.empty() ? workload.job.name : scenario.job->name;
+  report.steps = scenario.job->steps;
   report.ranks = workload.job.ranks();
   report.step = execute(workload.job, *built.cluster, scenario.communication, execution_options(options));
   report.figures = std::move(workload.figures);
@@ -133,6 +136,7 @@ Result run_scenario(const Scenario& scenario, const RunOptions& options) {
     result.cluster_text = last.cluster_text;
     result.assumptions = last.assumptions;
   } else {
+    if (options.stage) options.stage("building the cluster");
     const BuiltCluster built = build_cluster(scenario);
     result.cluster_gpus = built.cluster->gpus();
     result.cluster_nodes = built.cluster->nodes();

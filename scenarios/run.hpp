@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "scenarios/result.hpp"
@@ -14,7 +15,8 @@ namespace clustersim {
 struct RunOptions {
   bool lump = true;
   bool record_timeline = false;
-  bool scaling = true;  // also simulate one model replica, for scaling efficiency
+  bool scaling = true;                               // also simulate one model replica, for scaling efficiency
+  std::function<void(std::string_view what)> stage;  // called with what comes next
   std::function<void(Picoseconds now, std::uint64_t events)> progress;
 };
 

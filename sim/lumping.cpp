@@ -14,7 +14,6 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
-#include <unordered_map>
 
 #include "sim/errors.hpp"
 #include "sim/random.hpp"
@@ -34,12 +33,22 @@ struct Signature {
   }
 };
 
-/// Neighbours in one array, labels replaced by small numbers into a table of hashes.
+/// The sum of `count` equal signatures, by binary doubling.
+Signature times(Signature one, std::uint64_t count) {
+  Signature sum;
+  for (; count > 0; count >>= 1U) {
+    if ((count & 1U) != 0) sum += one;
+    one += Signature(one);
+  }
+  return sum;
+}
+
+/// Neighbours in one array, and the hashes of labels.
 class Adjacency {
  public:
   struct Neighbour {
     std::uint32_t vertex;
-    std::uint32_t label;
+    std::uint32_t label;  // what the neighbour has towards this vertex
   };
 
   explicit Adjacency(const ColouredGraph& graph) : first_(graph.vertices() + 1, 0) {
@@ -53,9 +62,16 @@ class Adjacency {
     neighbours_.resize(first_.back());
     std::vector<std::uint32_t> next(first_.begin(), first_.end() - 1);
     for (const ColouredGraph::Edge& edge : graph.edges()) {
-      const std::uint32_t label = label_number(edge.label);
-      neighbours_[next[edge.a]++] = {edge.b, label};
-      if (edge.a != edge.b) neighbours_[next[edge.b]++] = {edge.a, label};
+      if (edge.a == edge.b) {
+        neighbours_[next[edge.a]++] = {edge.a, edge.at_a.value()};
+        continue;
+      }
+      neighbours_[next[edge.a]++] = {edge.b, edge.at_b.value()};
+      neighbours_[next[edge.b]++] = {edge.a, edge.at_a.value()};
+    }
+    hashes_.reserve(graph.labels().size());
+    for (const auto& [label, count] : graph.labels()) {
+      hashes_.push_back(times({mix64(label, 1), mix64(label, 2)}, count));
     }
   }
 
@@ -64,21 +80,9 @@ class Adjacency {
   [[nodiscard]] const Signature& hash(std::uint32_t label) const { return hashes_[label]; }
 
  private:
-  std::uint32_t label_number(std::uint64_t label) {
-    if (!hashes_.empty() && label == last_label_) return last_number_;
-    const auto [entry, added] = numbers_.try_emplace(label, static_cast<std::uint32_t>(hashes_.size()));
-    if (added) hashes_.push_back({mix64(label, 1), mix64(label, 2)});
-    last_label_ = label;
-    last_number_ = entry->second;
-    return last_number_;
-  }
-
   std::vector<std::uint32_t> first_;
   std::vector<Neighbour> neighbours_;
-  std::vector<Signature> hashes_;
-  std::unordered_map<std::uint64_t, std::uint32_t> numbers_;  // looked up only, never walked
-  std::uint64_t last_label_ = 0;                              // edges of a label tend to come together
-  std::uint32_t last_number_ = 0;
+  std::vector<Signature> hashes_;  // per label
 };
 
 class Refinement {
@@ -126,8 +130,9 @@ class Refinement {
   void split_by_colour(const std::vector<std::uint64_t>& colours) {
     ensure(colours.size() < kMostVertices, "too many vertices to lump");
     std::iota(order_.begin(), order_.end(), 0U);
-    std::stable_sort(order_.begin(), order_.end(),
-                     [&](std::uint32_t a, std::uint32_t b) { return colours[a] < colours[b]; });
+    std::sort(order_.begin(), order_.end(), [&](std::uint32_t a, std::uint32_t b) {
+      return colours[a] != colours[b] ? colours[a] < colours[b] : a < b;
+    });
     for (std::uint32_t i = 0; i < order_.size(); ++i) {
       if (i == 0 || colours[order_[i]] != colours[order_[i - 1]]) classes_.push_back({i, 0, 0});
       ++classes_.back().size;
@@ -257,6 +262,16 @@ class Refinement {
 };
 
 }  // namespace
+
+std::size_t ColouredGraph::Hash::operator()(const Labelled& labelled) const {
+  return mix64(labelled.label, labelled.count);
+}
+
+ColouredGraph::Label ColouredGraph::label(std::uint64_t label, std::uint64_t count) {
+  const auto [entry, added] = numbers_.try_emplace({label, count}, Label(labels_.size()));
+  if (added) labels_.push_back({label, count});
+  return entry->second;
+}
 
 Partition coarsest_equitable_partition(const ColouredGraph& graph) { return Refinement(graph).run(); }
 

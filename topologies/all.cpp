@@ -38,5 +38,6 @@ const FabricEntry& find_fabric(std::string_view name, const SourceLocation& wher
 }
 
 bool Fabric::reduction_tree(std::span<const std::uint32_t>, Route&) const { return false; }
+FabricGroups Fabric::groups(const Routing&) const { return {}; }
 
 }  // namespace clustersim

@@ -100,6 +100,7 @@ void Cluster::lay_nodes(const ClusterSpec& spec) {
   for (std::size_t group = 0; group < spec.nodes.size(); ++group) {
     for (std::int64_t i = 0; i < spec.nodes[group].count; ++i) lay_node(static_cast<std::uint32_t>(group));
   }
+  first_endpoint_.push_back(static_cast<std::uint32_t>(endpoints_.size()));
 }
 
 void Cluster::lay_node(std::uint32_t group) {

@@ -45,7 +45,12 @@ class Cluster {
   [[nodiscard]] std::uint32_t local_index(GpuId gpu) const { return gpu.value() - first_gpu_[node_of(gpu)]; }
   [[nodiscard]] GpuId gpu(std::uint32_t node, std::uint32_t local) const { return GpuId(first_gpu_[node] + local); }
   [[nodiscard]] const NodeTemplate& node(std::uint32_t node) const { return *templates_[template_of_node_[node]]; }
+  [[nodiscard]] std::uint32_t template_of(std::uint32_t node) const { return template_of_node_[node]; }
+  /// A node's links are numbered in the template's order from here on.
+  [[nodiscard]] std::uint32_t first_link(std::uint32_t node) const { return first_link_[node]; }
   [[nodiscard]] std::span<const Endpoint> endpoints() const { return endpoints_; }
+  /// A node's endpoints: from here to first_endpoint(node + 1).
+  [[nodiscard]] std::uint32_t first_endpoint(std::uint32_t node) const { return first_endpoint_[node]; }
 
   /// Appends the way from one GPU to another (from != to). Between nodes it leaves through `from_nic` and arrives
   /// through `to_nic` (local NIC numbers; kNearest = the GPU's nearest). Throws Infeasible when there is no way.
@@ -73,7 +78,7 @@ class Cluster {
   std::vector<std::uint32_t> first_gpu_;       // per node, plus the total at the end
   std::vector<std::uint32_t> first_link_;      // per node: its first link in the network
   std::vector<std::uint32_t> first_device_;    // per node: its first device
-  std::vector<std::uint32_t> first_endpoint_;  // per node: its first fabric endpoint
+  std::vector<std::uint32_t> first_endpoint_;  // per node, plus the total at the end: its first fabric endpoint
   std::vector<std::uint32_t> node_of_gpu_;
   std::vector<Endpoint> endpoints_;
   std::unique_ptr<Fabric> fabric_;

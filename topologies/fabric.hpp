@@ -42,6 +42,22 @@ struct FabricFigures {
   double mean_hops = -1;  // over ordered pairs of distinct endpoints
 };
 
+/// A fabric as groups within groups: leaves in pods in a whole. It offers this view when ways are relative: the way
+/// between two endpoints is decided by the lowest level on which one group holds both, and crosses nothing but the two
+/// endpoints' own links and the resources of the groups that it leaves and enters below that level. Links of one level
+/// differ in capacity at most.
+struct FabricGroups {
+  struct Level {
+    std::uint32_t groups = 0;
+    std::span<const std::uint32_t> parent;  // per group: its group on the next level; empty on the last
+    std::uint32_t first_resource = 0;       // group g: first_resource + 2g out and the next one in; none on the last
+  };
+  std::span<const std::uint32_t> group_of;  // per endpoint: its group on the first level
+  std::uint32_t first_link = 0;             // endpoint e: resources first_link + 2e out and the next one in
+  std::vector<Level> levels;                // empty: ways depend on where endpoints are, everywhere
+  bool relative_throughout = true;          // false: also between groups of the last level
+};
+
 /// Knows the links it added and how transfers find their way over them. Routes are computed, not stored.
 class Fabric {
  public:
@@ -56,6 +72,8 @@ class Fabric {
   /// Side lengths when the fabric joins its endpoints as a torus, the first side varying fastest with the endpoint's
   /// number; empty for every other fabric. Algorithms that follow the wiring ask for it.
   [[nodiscard]] virtual std::span<const std::uint32_t> torus_sides() const { return {}; }
+  /// What decides ways under the given routing, as long as the fabric lives; see FabricGroups.
+  [[nodiscard]] virtual FabricGroups groups(const Routing& routing) const;
 };
 
 /// What every topology gets besides its own parameters.

@@ -45,6 +45,7 @@ class FatTree final : public Fabric {
   void route(std::uint32_t from, std::uint32_t to, const Routing& routing, Route& out) const override;
   bool reduction_tree(std::span<const std::uint32_t> endpoints, Route& out) const override;
   [[nodiscard]] FabricFigures figures() const override;
+  [[nodiscard]] FabricGroups groups(const Routing& routing) const override;
 
  private:
   void append_plane(const std::vector<WiredTier>& wired);
@@ -74,7 +75,6 @@ class FatTree final : public Fabric {
   std::vector<Tier> tiers_;
   Seats seats_;
   std::vector<std::uint32_t> rail_;
-  Rails rails_ = Rails::none;
   bool in_network_reduction_ = false;
   Rate link_rate_{0};
   Picoseconds link_latency_{0};
@@ -136,8 +136,7 @@ std::int64_t largest_plane(const FabricContext& context, Rails rails) {
 }
 
 FatTree::FatTree(const FabricContext& context, const FatTreeSpec& spec)
-    : rails_(spec.rails),
-      in_network_reduction_(context.in_network_reduction),
+    : in_network_reduction_(context.in_network_reduction),
       link_rate_(context.link_rate),
       link_latency_(context.link_latency) {
   const FatTreePlan plan(spec, largest_plane(context, spec.rails), [&](std::int64_t ports) {
@@ -448,9 +447,26 @@ bool FatTree::reduction_tree(std::span<const std::uint32_t> endpoints, Route& ou
   return true;
 }
 
+/// Spreading crosses the bundles of subtrees. Digits and hashes choose cables by the endpoints' own numbers, so that
+/// with them only the ways below one leaf are relative.
+FabricGroups FatTree::groups(const Routing& routing) const {
+  FabricGroups result{.group_of = seats_.leaf, .first_link = first_link_, .levels = {}};
+  if (routing.policy != RoutingPolicy::spread) {
+    result.levels.push_back({.groups = tiers_.front().subtrees, .parent = {}});
+    result.relative_throughout = false;
+    return result;
+  }
+  for (const Tier& tier : tiers_) {
+    result.levels.push_back(
+        {.groups = tier.subtrees, .parent = tier.parent_subtree, .first_resource = tier.first_bundle});
+  }
+  return result;
+}
+
 /// Endpoints below each subtree, tier by tier.
 std::vector<std::vector<std::int64_t>> FatTree::endpoints_by_subtree() const {
   std::vector<std::vector<std::int64_t>> count;
+  count.reserve(tiers_.size());
   for (const Tier& tier : tiers_) count.emplace_back(tier.subtrees, 0);
   for (const std::uint32_t leaf : seats_.leaf) ++count[0][leaf];
   for (std::size_t t = 0; t + 1 < tiers_.size(); ++t) {
@@ -467,7 +483,7 @@ FabricFigures FatTree::figures() const {
   // Half of the nodes against the other half, every subtree's cables on one side: half the cables of the thinnest tier.
   result.cables = endpoints;
   result.bisection_links = endpoints / 2;
-  result.bisection = link_rate_ * static_cast<double>(endpoints / 2);
+  result.bisection = link_rate_ * static_cast<double>(result.bisection_links);
   const std::vector<std::vector<std::int64_t>> count = endpoints_by_subtree();
   // Ordered pairs that meet at tier t: pairs under a common tier-t subtree less those that met below; 2(t + 1) hops.
   double met_before = 0;
@@ -483,9 +499,11 @@ FabricFigures FatTree::figures() const {
                    .cables_down = t == 0 ? endpoints : static_cast<std::int64_t>(tiers_[t - 1].parent.size())};
     if (tier.ports_up > 0) {
       row.oversubscription = tier.ports_down * down_rate / (tier.ports_up * tier.up_rate.value());
-      if (tier.subtrees > tiers_[t + 1].subtrees && tier.up_rate * static_cast<double>(cables / 2) < result.bisection) {
-        result.bisection_links = cables / 2;
-        result.bisection = tier.up_rate * static_cast<double>(cables / 2);
+      const std::int64_t half = cables / 2;
+      const Rate across = tier.up_rate * static_cast<double>(half);
+      if (tier.subtrees > tiers_[t + 1].subtrees && across < result.bisection) {
+        result.bisection_links = half;
+        result.bisection = across;
       }
     }
     down_rate = tier.up_rate.value();

@@ -63,6 +63,7 @@ MeasuredFigures measure_hops(const Cluster& cluster, std::int64_t max_sources) {
   const std::vector<std::size_t> sources = choose_sources(cluster.endpoints().size(), max_sources);
   constexpr std::int32_t kUnreached = -1;
   std::vector<std::int32_t> distance(boost::num_vertices(fabric.graph));
+  std::vector<boost::default_color_type> colour(distance.size());
   std::int64_t total = 0;
   std::int64_t pairs = 0;
   for (const std::size_t source : sources) {
@@ -71,7 +72,8 @@ MeasuredFigures measure_hops(const Cluster& cluster, std::int64_t max_sources) {
     distance[start] = 0;
     boost::breadth_first_search(
         fabric.graph, start,
-        boost::visitor(boost::make_bfs_visitor(boost::record_distances(distance.data(), boost::on_tree_edge()))));
+        boost::visitor(boost::make_bfs_visitor(boost::record_distances(distance.data(), boost::on_tree_edge())))
+            .color_map(colour.data()));
     for (std::size_t other = 0; other < fabric.endpoint_vertex.size(); ++other) {
       const std::int32_t hops = distance[fabric.endpoint_vertex[other]];
       // Endpoints of another rail-only plane cannot be reached and do not count.

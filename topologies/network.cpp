@@ -31,8 +31,9 @@ std::string_view prefix_in_node(DeviceKind kind) {
 
 std::optional<std::uint32_t> parse_number(std::string_view text) {
   std::uint32_t value = 0;
-  const char* const end = text.data() + text.size();
-  const auto [last, error] = std::from_chars(text.data(), end, value);
+  const char* const begin = text.data();
+  const char* const end = begin + text.size();
+  const auto [last, error] = std::from_chars(begin, end, value);
   if (error != std::errc{} || last != end) return std::nullopt;
   return value;
 }

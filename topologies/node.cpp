@@ -79,6 +79,7 @@ NodeTemplate::NodeTemplate(NodeShape shape) : shape_(std::move(shape)) {
     }
   }
   std::vector<std::uint32_t> gpus;
+  gpus.reserve(shape_.gpus);
   for (std::uint32_t i = 0; i < shape_.gpus; ++i) gpus.push_back(add_device(DeviceKind::gpu, i));
   for (std::uint32_t i = 0; i < shape_.nics; ++i) add_device(DeviceKind::nic, i);
   for (std::uint32_t i = 0; i < shape_.cpus; ++i) add_device(DeviceKind::cpu, i);

@@ -22,7 +22,8 @@ class SingleSwitch final : public Fabric {
         first_link_(static_cast<std::uint32_t>(context.network.links().size())),
         link_rate_(context.link_rate),
         link_latency_(context.link_latency),
-        in_network_reduction_(context.in_network_reduction) {
+        in_network_reduction_(context.in_network_reduction),
+        all_in_one_(context.endpoints.size(), 0) {
     const DeviceId hub =
         context.network.add_device({.kind = DeviceKind::network_switch, .tier = 1, .node = ~0U, .index = 0});
     for (const Endpoint& endpoint : context.endpoints) {
@@ -54,10 +55,14 @@ class SingleSwitch final : public Fabric {
         {.name = "leaf", .switches = 1, .ports_down = endpoints_, .ports_up = 0, .cables_down = endpoints_});
     result.cables = endpoints_;
     result.bisection_links = endpoints_ / 2;
-    result.bisection = link_rate_ * static_cast<double>(endpoints_ / 2);
+    result.bisection = link_rate_ * static_cast<double>(result.bisection_links);
     result.diameter_hops = endpoints_ > 1 ? 2 : 0;
     result.mean_hops = result.diameter_hops;
     return result;
+  }
+
+  [[nodiscard]] FabricGroups groups(const Routing&) const override {
+    return {.group_of = all_in_one_, .first_link = first_link_, .levels = {{.groups = 1, .parent = {}}}};
   }
 
  private:
@@ -66,6 +71,7 @@ class SingleSwitch final : public Fabric {
   Rate link_rate_;
   Picoseconds link_latency_;
   bool in_network_reduction_;
+  std::vector<std::uint32_t> all_in_one_;  // per endpoint: group 0
 };
 
 std::unique_ptr<Fabric> build(const FabricContext& context, const Settings& settings) {

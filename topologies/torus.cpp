@@ -336,7 +336,8 @@ FabricFigures Torus::figures() const {
     // section 3).
     if (ring) {
       mean_with_self += spec_.sides[d] % 2 == 0 ? k / 4 : (k * k - 1) / (4 * k);
-      diameter += spec_.sides[d] / 2;
+      const std::uint32_t farthest = spec_.sides[d] / 2;
+      diameter += farthest;
     } else {
       mean_with_self += (k - 1 / k) / 3;
       diameter += k - 1;

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -72,6 +74,7 @@ struct CommunicationModel {
   /// The cheapest is taken for each operation and size. None = full steps and full bandwidth for all sizes.
   std::vector<Protocol> protocols{{"LL", 0.2, 0.25}, {"LL128", 0.4, 0.85}, {"simple", 1, 1}};
   [[nodiscard]] double efficiency(LinkKind kind) const;
+  [[nodiscard]] double usable_capacity(const Network& network, std::uint32_t resource) const;  // bytes/s
 };
 
 /// The members of a communicator as an algorithm sees them: rank i of the communicator is on members[i].
@@ -176,6 +179,27 @@ struct AlgorithmChoice {
 /// Throws BadInput for unknown names, Infeasible when a forced algorithm cannot do the operation.
 AlgorithmChoice choose_algorithm(const Group& group, const CommunicationModel& model, Collective collective,
                                  Bytes bytes);
+
+/// Plans the operations of one group, whose members must outlive it. What does not depend on the size is worked out
+/// once per collective.
+class GroupPlanner {
+ public:
+  GroupPlanner(const Group& group, const CommunicationModel& model);
+  ~GroupPlanner();
+  GroupPlanner(const GroupPlanner&) = delete;
+  GroupPlanner& operator=(const GroupPlanner&) = delete;
+  /// As plan_collective().
+  [[nodiscard]] CollectivePlan plan(Collective collective, Bytes bytes);
+
+ private:
+  struct Candidates;
+  const Candidates& candidates(Collective collective);
+
+  const Group group_;
+  const CommunicationModel& model_;
+  std::string group_text_;
+  std::map<Collective, std::unique_ptr<Candidates>> candidates_;
+};
 
 /// Plans one operation in its schedule's own form with the algorithm of choose_algorithm(). A communicator of one rank
 /// gives an empty plan.

@@ -24,8 +24,9 @@ GroupLayout::GroupLayout(const Group& group, const CommunicationModel& model) {
     const auto first_member = [&](std::uint32_t member) {
       return std::lower_bound(first_of_node.begin(), first_of_node.end(), std::pair{node_of(member), 0U})->second;
     };
-    std::stable_sort(members_.begin(), members_.end(),
-                     [&](std::uint32_t a, std::uint32_t b) { return first_member(a) < first_member(b); });
+    std::sort(members_.begin(), members_.end(), [&](std::uint32_t a, std::uint32_t b) {
+      return std::pair{first_member(a), a} < std::pair{first_member(b), b};
+    });
   }
   for (std::uint32_t position = 0; position < count; ++position) {
     if (position + 1 == count || node_of(members_[position]) != node_of(members_[position + 1])) {

@@ -64,8 +64,8 @@ Round ring_round(const GroupLayout& layout, double bytes_per_byte, std::int64_t 
   round.repeats = repeats;
   for (std::uint32_t channel = 0; channel < layout.channels(); ++channel) {
     append_channel(layout, channel, bytes_per_byte, round.transfers);
+    if (channel == 0) round.ring = static_cast<std::uint32_t>(round.transfers.size());  // all rings are alike
   }
-  round.ring = static_cast<std::uint32_t>(round.transfers.size() / layout.channels());
   return round;
 }
 

@@ -19,8 +19,10 @@ bool supports(Collective collective, const Group& group) {
   const GroupLayout layout(group, {});
   if (layout.nodes() < 2 || !layout.uniform()) return false;
   std::vector<GpuId> first_rail;
-  for (std::uint32_t node = 0; node < layout.nodes(); ++node)
+  first_rail.reserve(layout.nodes());
+  for (std::uint32_t node = 0; node < layout.nodes(); ++node) {
     first_rail.push_back(group.members[layout.members(node)[0]]);
+  }
   Route tree;
   return group.cluster.reduction_tree(first_rail, tree);
 }

@@ -1,4 +1,4 @@
-// From a planned job to classes: the coloured graph of ranks, communicators and resources, and its quotient.
+// From a planned job to classes: the coloured graph of blocks of ranks, communicators and resources, and its quotient.
 #include "models/programs/classes.hpp"
 
 #include <algorithm>
@@ -11,12 +11,6 @@
 
 namespace clustersim {
 namespace {
-
-/// Rounded to 40 significant bits: the same sum in another order must not make two resources look different.
-std::uint64_t coefficient_label(double coefficient) {
-  constexpr unsigned kDropped = 13;  // of 52 stored bits, so that 39 + the leading one remain
-  return (std::bit_cast<std::uint64_t>(coefficient) + (1ULL << (kDropped - 1))) >> kDropped;
-}
 
 /// What a link looks like to a reader: classes do not mix leaf uplinks with NVLink even where the numbers agree.
 std::uint64_t resource_look(const Network& network, std::uint32_t resource) {
@@ -34,143 +28,145 @@ std::uint64_t resource_look(const Network& network, std::uint32_t resource) {
   return look;
 }
 
-/// Numbers the vertices (ranks, then communicators that do something, then resources that carry something), colours and
-/// joins them.
-class GraphBuilder {
+double usable_capacity(const Network& network, const CommunicationModel& model, std::uint32_t resource) {
+  return network.resource_capacity(resource).value() * model.efficiency(network.resource_kind(resource));
+}
+
+std::uint64_t resource_colour(const Network& network, const CommunicationModel& model, std::uint32_t resource) {
+  return mix64(mix64(resource_kind, resource_look(network, resource)),
+               std::bit_cast<std::uint64_t>(usable_capacity(network, model, resource)));
+}
+
+/// Vertices are the blocks of ranks, then of communicators, then of resources. What one communicator of a block shares
+/// with the members of another block holds for all communicators of its block, so that one is looked at.
+class BlockGraph {
  public:
-  GraphBuilder(const Job& job, const Cluster& cluster, const CommunicationModel& model, const CommunicatorPlans& plans)
-      : job_(job), cluster_(cluster), model_(model), plans_(plans) {
-    std::vector<bool> used(cluster.network().resources(), false);
-    for (const PlanUse& use : plans.uses) used[use.resource] = true;
-    for (std::uint32_t c = 0; c < job.communicators(); ++c) {
-      if (plans.active(c)) communicators_.push_back(c);
-    }
-    resource_vertex_.assign(used.size(), kNoClass);
-    for (std::uint32_t r = 0; r < used.size(); ++r) {
-      if (!used[r]) continue;
-      resource_vertex_[r] = static_cast<std::uint32_t>(job.ranks() + communicators_.size() + resources_.size());
-      resources_.push_back(r);
-    }
-  }
+  BlockGraph(const Job& job, const CommunicatorPlans& plans, const Blocks& blocks)
+      : job_(job), plans_(plans), blocks_(blocks), latest_(std::max(blocks.ranks.size(), blocks.resources.size()), 0) {}
 
-  [[nodiscard]] std::size_t vertices() const { return job_.ranks() + communicators_.size() + resources_.size(); }
-  [[nodiscard]] const std::vector<std::uint32_t>& communicators() const { return communicators_; }
-  [[nodiscard]] const std::vector<std::uint32_t>& resources() const { return resources_; }
+  [[nodiscard]] std::size_t first_communicator() const { return blocks_.ranks.size(); }
+  [[nodiscard]] std::size_t first_resource() const { return first_communicator() + blocks_.communicators.size(); }
+  [[nodiscard]] std::size_t vertices() const { return first_resource() + blocks_.resources.size(); }
 
-  [[nodiscard]] ColouredGraph graph() const {
+  ColouredGraph graph(const Network& network, const CommunicationModel& model) {
     ColouredGraph graph(vertices());
-    graph.reserve_edges(plans_.entries.size() + plans_.uses.size());
-    for (std::uint32_t r = 0; r < job_.ranks(); ++r) graph.set_colour(r, rank_colour(r));
-    for (std::size_t i = 0; i < communicators_.size(); ++i) {
-      const auto vertex = static_cast<std::uint32_t>(job_.ranks() + i);
-      graph.set_colour(vertex, communicator_colour(communicators_[i]));
-      add_edges(graph, vertex, communicators_[i]);
+    for (std::uint32_t b = 0; b < blocks_.ranks.size(); ++b) {
+      graph.set_colour(b, rank_colour(job_, blocks_.ranks.representative[b]));
     }
-    for (const std::uint32_t r : resources_) graph.set_colour(resource_vertex_[r], resource_colour(r));
+    for (std::uint32_t b = 0; b < blocks_.resources.size(); ++b) {
+      graph.set_colour(static_cast<std::uint32_t>(first_resource() + b),
+                       resource_colour(network, model, blocks_.resources.representative[b]));
+    }
+    for (std::uint32_t b = 0; b < blocks_.communicators.size(); ++b) {
+      const std::uint32_t pattern = plans_.pattern_of[blocks_.communicators.representative[b]];
+      graph.set_colour(static_cast<std::uint32_t>(first_communicator() + b), communicator_colour(plans_, pattern));
+      for (const Tie& tie : members(b)) {
+        join(graph, b, tie.block, blocks_.ranks.count[tie.block], tie.slot, tie.count);
+      }
+      for (std::size_t shape = 0; shape < plans_.shapes(pattern); ++shape) {
+        for (const Tie& tie : uses(b, shape)) {
+          join(graph, b, static_cast<std::uint32_t>(first_resource() + tie.block), blocks_.resources.count[tie.block],
+               mix64(shape, coefficient_label(tie.coefficient)), tie.count);
+        }
+      }
+    }
     return graph;
   }
 
- private:
-  enum Kind : std::uint64_t { rank_kind = 1, communicator_kind = 2, resource_kind = 3 };
+  /// Equal things that a communicator has to do with members of one block.
+  struct Tie {
+    std::uint32_t block = 0;
+    std::uint32_t slot = 0;    // of ranks
+    double coefficient = 0;    // on resources
+    std::uint64_t count = 1;   // how many
+    std::uint32_t before = 0;  // the tie to the same block that was found before, plus one
+  };
 
-  [[nodiscard]] std::uint64_t rank_colour(std::uint32_t rank) const {
-    const double slowdown = job_.slowdown.empty() ? 1.0 : job_.slowdown[rank];
-    return mix64(mix64(rank_kind, job_.program_of[rank]), std::bit_cast<std::uint64_t>(slowdown));
-  }
-  [[nodiscard]] std::uint64_t communicator_colour(std::uint32_t communicator) const {
-    std::uint64_t colour = mix64(communicator_kind, plans_.sequence_of[communicator]);
-    for (const OperationPlan& plan : plans_.plans_of(communicator)) {
-      for (const std::uint64_t part :
-           {std::bit_cast<std::uint64_t>(plan.amount), std::bit_cast<std::uint64_t>(plan.rate_cap),
-            static_cast<std::uint64_t>(plan.latency.count()), std::uint64_t{plan.algorithm},
-            std::uint64_t{plan.shape}}) {
-        colour = mix64(colour, part);
-      }
+  /// What a communicator of block `b` puts on resources. Valid until the next call.
+  std::span<const Tie> uses(std::uint32_t b, std::size_t shape) {
+    ties_.clear();
+    const std::uint32_t communicator = blocks_.communicators.representative[b];
+    const auto places = plans_.places_of(communicator);
+    for (const PatternUse& use : plans_.uses_of(plans_.pattern_of[communicator], shape)) {
+      tie(blocks_.of_resource(plans_, places[use.place], use.offset), 0, use.coefficient);
     }
-    return colour;
+    return ties_;
   }
-  [[nodiscard]] std::uint64_t resource_colour(std::uint32_t resource) const {
-    const double usable = usable_capacity(cluster_.network(), model_, resource);
-    return mix64(mix64(resource_kind, resource_look(cluster_.network(), resource)),
-                 std::bit_cast<std::uint64_t>(usable));
-  }
-  void add_edges(ColouredGraph& graph, std::uint32_t vertex, std::uint32_t communicator) const {
+
+ private:
+  /// The ranks in a communicator of block `b`. Valid until the next call.
+  std::span<const Tie> members(std::uint32_t b) {
+    ties_.clear();
+    const std::uint32_t communicator = blocks_.communicators.representative[b];
     for (std::uint32_t e = job_.member_begin[communicator]; e < job_.member_begin[communicator + 1]; ++e) {
-      graph.add_edge(plans_.entries[e].rank, vertex, plans_.entries[e].slot);
+      tie(blocks_.ranks.class_of[plans_.entries[e].rank], plans_.entries[e].slot, 0);
     }
-    const std::size_t first = plans_.shape_begin[communicator];
-    for (std::size_t shape = first; shape < plans_.shape_begin[communicator + 1]; ++shape) {
-      for (const PlanUse& use : plans_.uses_of(shape)) {
-        graph.add_edge(vertex, resource_vertex_[use.resource],
-                       mix64(shape - first, coefficient_label(use.coefficient)));
-      }
-    }
+    return ties_;
   }
 
- public:
-  static double usable_capacity(const Network& network, const CommunicationModel& model, std::uint32_t resource) {
-    return network.resource_capacity(resource).value() * model.efficiency(network.resource_kind(resource));
+  /// Counts one more tie. The latest to a block is found in a sparse set, the few others from there.
+  void tie(std::uint32_t block, std::uint32_t slot, double coefficient) {
+    std::uint32_t& latest = latest_[block];
+    const bool first = latest >= ties_.size() || ties_[latest].block != block;
+    for (std::uint32_t at = first ? 0 : latest + 1; at > 0; at = ties_[at - 1].before) {
+      Tie& known = ties_[at - 1];
+      if (known.slot != slot || known.coefficient != coefficient) continue;
+      ++known.count;
+      return;
+    }
+    const std::uint32_t before = first ? 0 : latest + 1;
+    latest = static_cast<std::uint32_t>(ties_.size());
+    ties_.push_back({block, slot, coefficient, 1, before});
   }
 
- private:
+  /// Each communicator of the block has `count` edges to members of the other; these have as many between them.
+  void join(ColouredGraph& graph, std::uint32_t b, std::uint32_t other, std::uint32_t others, std::uint64_t label,
+            std::uint64_t count) const {
+    const std::uint64_t edges = count * blocks_.communicators.count[b];
+    ensure(edges % others == 0, "blocks are not equitable: {} edges to {} members", edges, others);
+    graph.add_edge(static_cast<std::uint32_t>(first_communicator() + b), other, graph.label(label, count),
+                   graph.label(label, edges / others));
+  }
+
   const Job& job_;
-  const Cluster& cluster_;
-  const CommunicationModel& model_;
   const CommunicatorPlans& plans_;
-  std::vector<std::uint32_t> communicators_;
-  std::vector<std::uint32_t> resources_;
-  std::vector<std::uint32_t> resource_vertex_;
+  const Blocks& blocks_;
+  std::vector<Tie> ties_;
+  std::vector<std::uint32_t> latest_;  // per block: holds where ties_ agrees
 };
 
-/// Cuts the classes of one kind of vertices out of the partition. `original` maps vertex - first to the member's number
-/// (empty: the same), `universe` is how many such numbers there are.
-ClassList cut_classes(const Partition& partition, std::size_t first, std::size_t members,
-                      const std::vector<std::uint32_t>& original, std::size_t universe, std::size_t first_class) {
+/// The classes of blocks of one kind: those of partition classes from `first_class` on.
+ClassList join_blocks(const ClassList& blocks, std::span<const std::uint32_t> block_class, std::size_t first_class) {
   ClassList list;
-  list.members = members;
-  list.class_of.assign(universe, kNoClass);
-  const auto number = [&](std::size_t i) { return original.empty() ? static_cast<std::uint32_t>(i) : original[i]; };
-  for (std::size_t i = 0; i < members; ++i) {
-    const std::uint32_t vertex_class = partition.class_of[first + i];
-    ensure(vertex_class >= first_class, "a class mixes ranks, communicators or resources");
-    const std::size_t local = vertex_class - first_class;
-    if (local == list.representative.size()) {
-      list.representative.push_back(number(i));
-      list.count.push_back(partition.size[vertex_class]);
+  list.members = blocks.members;
+  for (std::size_t b = 0; b < blocks.size(); ++b) {
+    ensure(block_class[b] >= first_class, "a class mixes ranks, communicators or resources");
+    const std::size_t local = block_class[b] - first_class;
+    if (local == list.size()) {
+      list.representative.push_back(blocks.representative[b]);
+      list.count.push_back(0);
     }
-    ensure(local < list.representative.size(), "classes are not numbered by their smallest member");
-    list.class_of[number(i)] = static_cast<std::uint32_t>(local);
+    ensure(local < list.size(), "classes are not numbered by their smallest member");
+    list.count[local] += blocks.count[b];
+  }
+  list.class_of.reserve(blocks.class_of.size());
+  for (const std::uint32_t block : blocks.class_of) {
+    list.class_of.push_back(block == kNoClass ? kNoClass
+                                              : block_class[block] - static_cast<std::uint32_t>(first_class));
   }
   return list;
 }
 
-/// Sums what each class of communicators puts on one resource of each class, shape by shape.
+/// Fills in what classes have to do with each other.
 class Quotient {
  public:
-  Quotient(const Job& job, const CommunicatorPlans& plans, Classes& classes)
-      : job_(job), plans_(plans), classes_(classes) {}
-
-  void add_uses() {
-    const ClassList& communicators = classes_.communicators;
-    std::vector<std::uint32_t> begin(communicators.size() + 1, 0);
-    for (std::size_t c = 0; c < communicators.size(); ++c) begin[c + 1] = begin[c] + communicators.count[c];
-    std::vector<std::uint32_t> members(communicators.members);
-    std::vector<std::uint32_t> next(begin.begin(), begin.end() - 1);
-    for (std::uint32_t c = 0; c < communicators.class_of.size(); ++c) {
-      if (communicators.class_of[c] != kNoClass) members[next[communicators.class_of[c]]++] = c;
-    }
-    on_representative_.assign(classes_.resources.size(), 0);
-    on_all_.assign(classes_.resources.size(), 0);
-    for (std::size_t c = 0; c < communicators.size(); ++c) {
-      classes_.shape_begin.push_back(classes_.use_begin.size() - 1);
-      add_class(std::span(members).subspan(begin[c], communicators.count[c]));
-    }
-    classes_.shape_begin.push_back(classes_.use_begin.size() - 1);
-  }
+  Quotient(const Job& job, const CommunicatorPlans& plans, const Blocks& blocks, BlockGraph& graph,
+           const Partition& partition, Classes& classes)
+      : job_(job), plans_(plans), blocks_(blocks), graph_(graph), partition_(partition), classes_(classes) {}
 
   void add_members() {
     classes_.class_of_slot.assign(classes_.ranks.size() * job_.slots, kNoClass);
-    for (std::size_t r = 0; r < classes_.ranks.size(); ++r) {
+    for (std::size_t r = 0; r < classes_.ranks.size() && !job_.slot_of.empty(); ++r) {
       for (std::uint32_t slot = 0; slot < job_.slots; ++slot) {
         const CommunicatorId id = job_.slot_of[std::size_t{classes_.ranks.representative[r]} * job_.slots + slot];
         if (id.valid()) classes_.class_of_slot[r * job_.slots + slot] = classes_.communicators.class_of[id.index()];
@@ -190,39 +186,58 @@ class Quotient {
     classes_.member_begin.push_back(static_cast<std::uint32_t>(classes_.member_classes.size()));
   }
 
+  /// Sums what each class of communicators puts on one resource of each class, shape by shape.
+  void add_uses() {
+    const std::size_t communicators = classes_.communicators.size();
+    std::vector<std::vector<std::uint32_t>> its_blocks(communicators);
+    for (std::uint32_t b = 0; b < blocks_.communicators.size(); ++b) {
+      its_blocks[classes_.communicators.class_of[blocks_.communicators.representative[b]]].push_back(b);
+    }
+    on_representative_.assign(classes_.resources.size(), 0);
+    on_all_.assign(classes_.resources.size(), 0);
+    for (std::size_t c = 0; c < communicators; ++c) {
+      classes_.shape_begin.push_back(classes_.use_begin.size() - 1);
+      const std::size_t shapes = plans_.shapes(plans_.pattern_of[classes_.communicators.representative[c]]);
+      for (std::size_t shape = 0; shape < shapes; ++shape) add_shape(its_blocks[c], shape);
+    }
+    classes_.shape_begin.push_back(classes_.use_begin.size() - 1);
+  }
+
  private:
-  void add_class(std::span<const std::uint32_t> members) {
-    const std::size_t first = plans_.shape_begin[members.front()];
-    const std::size_t shapes = plans_.shape_begin[members.front() + std::size_t{1}] - first;
-    for (std::size_t shape = 0; shape < shapes; ++shape) {
-      touched_.clear();
-      for (const std::uint32_t c : members) {
-        for (const PlanUse& use : plans_.uses_of(plans_.shape_begin[c] + shape)) {
-          const std::uint32_t resource_class = classes_.resources.class_of[use.resource];
-          if (on_all_[resource_class] == 0) touched_.push_back(resource_class);
-          on_all_[resource_class] += use.coefficient;
-          if (use.resource == classes_.resources.representative[resource_class]) {
-            on_representative_[resource_class] += use.coefficient;
-          }
+  void add_shape(std::span<const std::uint32_t> its_blocks, std::size_t shape) {
+    touched_.clear();
+    const std::size_t first_class = classes_.ranks.size() + classes_.communicators.size();
+    for (const std::uint32_t b : its_blocks) {
+      for (const BlockGraph::Tie& tie : graph_.uses(b, shape)) {
+        const std::size_t r = partition_.class_of[graph_.first_resource() + tie.block] - first_class;
+        const std::uint64_t edges = tie.count * blocks_.communicators.count[b];
+        if (on_all_[r] == 0) touched_.push_back(static_cast<std::uint32_t>(r));
+        on_all_[r] += tie.coefficient * static_cast<double>(edges);
+        if (blocks_.resources.representative[tie.block] == classes_.resources.representative[r]) {
+          const std::uint64_t on_each = edges / blocks_.resources.count[tie.block];  // divides, see join()
+          on_representative_[r] += tie.coefficient * static_cast<double>(on_each);
         }
       }
-      std::sort(touched_.begin(), touched_.end());
-      for (const std::uint32_t r : touched_) {
-        // The partition promises the same load on every resource of a class; believe it only when the sums agree.
-        const double even = on_all_[r] / classes_.resources.count[r];
-        ensure(std::abs(on_representative_[r] - even) <= 1e-9 * even,
-               "the partition is not equitable: load {} on one resource of a class, {} on average",
-               on_representative_[r], even);
-        classes_.uses.push_back({ResourceId(r), on_representative_[r]});
-        on_all_[r] = 0;
-        on_representative_[r] = 0;
-      }
-      classes_.use_begin.push_back(classes_.uses.size());
     }
+    std::sort(touched_.begin(), touched_.end());
+    for (const std::uint32_t r : touched_) {
+      // The partition promises the same load on every resource of a class; believe it only when the sums agree.
+      const double even = on_all_[r] / classes_.resources.count[r];
+      ensure(std::abs(on_representative_[r] - even) <= 1e-9 * even,
+             "the partition is not equitable: load {} on one resource of a class, {} on average", on_representative_[r],
+             even);
+      classes_.uses.push_back({ResourceId(r), on_representative_[r]});
+      on_all_[r] = 0;
+      on_representative_[r] = 0;
+    }
+    classes_.use_begin.push_back(classes_.uses.size());
   }
 
   const Job& job_;
   const CommunicatorPlans& plans_;
+  const Blocks& blocks_;
+  BlockGraph& graph_;
+  const Partition& partition_;
   Classes& classes_;
   std::vector<double> on_representative_;  // per resource class, zero between uses
   std::vector<double> on_all_;
@@ -233,21 +248,22 @@ class Quotient {
 
 Classes find_classes(const Job& job, const Cluster& cluster, const CommunicationModel& model,
                      const CommunicatorPlans& plans, bool lump) {
-  const GraphBuilder builder(job, cluster, model, plans);
+  const Blocks blocks =
+      lump && plans.relative ? blocks_by_place(job, cluster, plans) : single_members(job, cluster, plans);
+  BlockGraph graph(job, plans, blocks);
   const Partition partition =
-      lump ? coarsest_equitable_partition(builder.graph()) : discrete_partition(builder.vertices());
+      lump ? coarsest_equitable_partition(graph.graph(cluster.network(), model)) : discrete_partition(graph.vertices());
+  const std::span all(partition.class_of);
   Classes classes;
-  const std::size_t ranks = job.ranks();
-  const std::size_t communicators = builder.communicators().size();
-  classes.ranks = cut_classes(partition, 0, ranks, {}, ranks, 0);
-  classes.communicators =
-      cut_classes(partition, ranks, communicators, builder.communicators(), job.communicators(), classes.ranks.size());
-  classes.resources = cut_classes(partition, ranks + communicators, builder.resources().size(), builder.resources(),
-                                  cluster.network().resources(), classes.ranks.size() + classes.communicators.size());
+  classes.ranks = join_blocks(blocks.ranks, all.first(graph.first_communicator()), 0);
+  classes.communicators = join_blocks(
+      blocks.communicators, all.subspan(graph.first_communicator(), blocks.communicators.size()), classes.ranks.size());
+  classes.resources = join_blocks(blocks.resources, all.subspan(graph.first_resource()),
+                                  classes.ranks.size() + classes.communicators.size());
   for (const std::uint32_t r : classes.resources.representative) {
-    classes.capacity.push_back(GraphBuilder::usable_capacity(cluster.network(), model, r));
+    classes.capacity.push_back(usable_capacity(cluster.network(), model, r));
   }
-  Quotient quotient(job, plans, classes);
+  Quotient quotient(job, plans, blocks, graph, partition, classes);
   quotient.add_members();
   quotient.add_uses();
   return classes;

@@ -5,21 +5,11 @@
 #include <span>
 #include <vector>
 
+#include "models/programs/blocks.hpp"
 #include "models/programs/plans.hpp"
 #include "sim/fluid.hpp"
 
 namespace clustersim {
-
-inline constexpr std::uint32_t kNoClass = ~0U;
-
-/// Members of one kind in classes; a class is represented by its smallest member.
-struct ClassList {
-  std::vector<std::uint32_t> class_of;  // per member; kNoClass for a communicator or resource that nothing uses
-  std::vector<std::uint32_t> representative;
-  std::vector<std::uint32_t> count;
-  std::size_t members = 0;  // those in some class
-  [[nodiscard]] std::size_t size() const { return representative.size(); }
-};
 
 /// All ranks of a class know a communicator of the class in question by this slot.
 struct MemberClass {
@@ -49,7 +39,7 @@ struct MemberClass {
 struct Classes {
   ClassList ranks;                           // of Job ranks
   ClassList communicators;                   // of Job communicators
-  ClassList resources;                       // of Network resource numbers
+  ClassList resources;                       // of Network resource numbers, without class_of
   std::vector<double> capacity;              // per resource class: usable bytes/s of each member
   std::vector<std::uint32_t> class_of_slot;  // [rank class x slots + slot]: communicator class or kNoClass
   std::vector<std::uint32_t> member_begin;   // per communicator class, plus the end: range in member_classes

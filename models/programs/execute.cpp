@@ -99,7 +99,7 @@ class Accountant {
   /// How the lowest rank of a communicator books its waiting for one of the distinct operations.
   [[nodiscard]] Cause exposed_as(std::uint32_t communicator, std::size_t distinct) const {
     const SlotEntry& entry = plans_.entries[job_.member_begin[communicator]];
-    const OperationSequence& sequence = plans_.sequences[plans_.sequence_of[communicator]];
+    const OperationSequence& sequence = plans_.sequence(communicator);
     const auto position = static_cast<std::size_t>(
         std::find(sequence.of_position.begin(), sequence.of_position.end(), distinct) - sequence.of_position.begin());
     return job_.operations[programs_[job_.program_of[entry.rank]].operations(entry.slot)[position]].exposed_as;
@@ -193,7 +193,9 @@ StepResult execute(const Job& job, const Cluster& cluster, const CommunicationMo
   check_ranks(job, cluster);
   const std::vector<StreamProgram> programs = compile_programs(job);
   check_slots(job, programs);
+  if (options.stage) options.stage(fmt::format("planning {} communicators", job.communicators()));
   const CommunicatorPlans plans = plan_communicators(job, programs, cluster, model);
+  if (options.stage) options.stage(fmt::format("finding classes of {} ranks", job.ranks()));
   const Classes classes = find_classes(job, cluster, model, plans, options.lump);
   Executor executor(job, programs, plans, classes, options);
   executor.run();

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "models/programs/program.hpp"
@@ -12,8 +13,9 @@
 namespace clustersim {
 
 struct ExecutionOptions {
-  bool lump = true;              // false: every rank, communicator and link on its own (same code)
-  bool record_timeline = false;  // keep intervals of one rank per class
+  bool lump = true;                                  // false: every rank, communicator and link on its own (same code)
+  bool record_timeline = false;                      // keep intervals of one rank per class
+  std::function<void(std::string_view what)> stage;  // called with what comes next, before the clock starts
   std::function<void(Picoseconds now, std::uint64_t events)> progress;  // called about twice a second when set
 };
 

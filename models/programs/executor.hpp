@@ -100,7 +100,7 @@ class Executor final : private EventHandler, private FluidListener, private Inst
   void arrive(std::uint32_t rank_class, const Step& step);
   void start_operation(std::uint32_t communicator_class, std::uint32_t position);
   [[nodiscard]] const OperationSequence& sequence(std::uint32_t communicator_class) const {
-    return plans_.sequences[plans_.sequence_of[classes_.communicators.representative[communicator_class]]];
+    return plans_.sequence(classes_.communicators.representative[communicator_class]);
   }
   [[nodiscard]] std::uint8_t ledger_column(std::uint32_t rank_class) const;
   void record(std::uint32_t rank_class, std::uint32_t number, const StreamState& state, const Step& step);

@@ -57,6 +57,14 @@ void print(std::string_view text) {
   if (!written) bad_input("standard output cannot be written to");
 }
 
+std::function<void(std::string_view what)> stage_reporter() {
+  return [](std::string_view what) {
+    if (isatty(STDERR_FILENO) != 1) return;
+    fmt::print(stderr, "\r{:<78}", what);
+    std::fflush(stderr);
+  };
+}
+
 std::function<void(Picoseconds now, std::uint64_t events)> progress_reporter() {
   using Clock = std::chrono::steady_clock;
   struct State {

@@ -50,6 +50,8 @@ Value cluster_tree(const std::string& name, const ClusterArguments& arguments, s
 /// Prints to standard output; throws BadInput when that fails (a full disk).
 void print(std::string_view text);
 
+/// Shows on a terminal's standard error what is being done before the simulation starts.
+std::function<void(std::string_view what)> stage_reporter();
 /// Shows on standard error how far a long simulation is: nothing in the first second, then a line that is rewritten on
 /// a terminal, and a single line elsewhere.
 std::function<void(Picoseconds now, std::uint64_t events)> progress_reporter();

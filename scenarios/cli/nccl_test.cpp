@@ -62,6 +62,7 @@ void nccl_test(CommandLine& line, const Arguments& arguments) {
   std::optional<OutputFile> output;
   if (!arguments.output.empty()) output.emplace(arguments.output, "--output");
   RunOptions options;
+  options.stage = stage_reporter();
   options.progress = progress_reporter();
   const Result result = run_scenario(scenario, options);
   end_progress();

@@ -42,6 +42,7 @@ void run(CommandLine& line, const Arguments& arguments) {
   RunOptions options;
   options.lump = arguments.lumping == "on";
   options.record_timeline = timeline.has_value();
+  options.stage = stage_reporter();
   options.progress = progress_reporter();
   const Result result = run_scenario(scenario, options);
   end_progress();

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "models/catalog/catalog.hpp"
+#include "models/programs/classes.hpp"
 #include "models/workloads/workload.hpp"
 #include "random_jobs.hpp"
 #include "sim/errors.hpp"
@@ -76,6 +77,30 @@ bool compare(const Job& job, const Cluster& cluster, const CommunicationModel& m
   return lumped.lumps.rank_classes < single.lumps.rank_classes;
 }
 
+/// Places are a short cut to the classes, never other classes. Returns whether there are places to go by.
+bool compare_short_cut(const Job& job, const Cluster& cluster, const CommunicationModel& model) {
+  std::vector<StreamProgram> programs;
+  for (std::uint32_t p = 0; p < job.programs.size(); ++p) programs.push_back(compile_program(job, p));
+  CommunicatorPlans plans = plan_communicators(job, programs, cluster, model);
+  if (!plans.relative) return false;
+  const Classes found = find_classes(job, cluster, model, plans, true);
+  plans.relative = false;  // every member on its own to begin with
+  const Classes expected = find_classes(job, cluster, model, plans, true);
+  CHECK(found.ranks.class_of == expected.ranks.class_of);
+  CHECK(found.communicators.class_of == expected.communicators.class_of);
+  CHECK(found.resources.representative == expected.resources.representative);
+  CHECK(found.resources.count == expected.resources.count);
+  CHECK(found.resources.members == expected.resources.members);
+  CHECK(found.member_classes == expected.member_classes);
+  CHECK(found.use_begin == expected.use_begin);
+  REQUIRE(found.uses.size() == expected.uses.size());
+  for (std::size_t i = 0; i < found.uses.size(); ++i) {
+    CHECK(found.uses[i].resource == expected.uses[i].resource);
+    CHECK(found.uses[i].coefficient == Approx(expected.uses[i].coefficient).epsilon(1e-12));
+  }
+  return true;
+}
+
 /// Every form of parallelism, schedule and sharding, four to sixteen ranks.
 constexpr std::array<std::string_view, 10> kTrainings{
     "parallel = {tensor = 2, pipeline = 2, data = 2}",
@@ -131,6 +156,21 @@ TEST_CASE("lumped runs equal unlumped ones on random clusters and jobs") {
   CHECK(smaller >= 20);  // the comparison would be empty if nothing were ever lumped
 }
 
+TEST_CASE("places lead to the same classes as members, on random clusters and jobs") {
+  std::size_t compared = 0;
+  for (std::uint64_t number = 0; number < 1000; ++number) {
+    RandomRun run;
+    try {
+      run = RandomRunBuilder(20'000 + number).build();
+    } catch (const Infeasible&) {
+      continue;
+    }
+    INFO("run " << number << ": " << run.description);
+    if (compare_short_cut(run.job, *run.cluster, run.model)) ++compared;
+  }
+  CHECK(compared >= 200);
+}
+
 TEST_CASE("lumped runs equal unlumped ones on transformer training") {
   std::size_t compared = 0;
   std::size_t smaller = 0;
@@ -147,6 +187,7 @@ TEST_CASE("lumped runs equal unlumped ones on transformer training") {
     INFO("run " << number << ": " << run.description << "; " << parallel);
     ++compared;
     if (compare(built.job, *run.cluster, run.model)) ++smaller;
+    compare_short_cut(built.job, *run.cluster, run.model);
   }
   CHECK(compared >= 20);
   CHECK(smaller >= 8);

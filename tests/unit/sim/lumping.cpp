@@ -20,8 +20,8 @@ std::vector<std::uint32_t> plain_refinement(const ColouredGraph& graph) {
   std::vector<std::uint32_t> number(n, 0);
   std::vector<std::vector<std::pair<std::uint64_t, std::uint32_t>>> neighbours(n);
   for (const ColouredGraph::Edge& edge : graph.edges()) {
-    neighbours[edge.a].emplace_back(edge.label, edge.b);
-    if (edge.a != edge.b) neighbours[edge.b].emplace_back(edge.label, edge.a);
+    neighbours[edge.a].emplace_back(edge.at_a.value(), edge.b);
+    if (edge.a != edge.b) neighbours[edge.b].emplace_back(edge.at_b.value(), edge.a);
   }
   std::size_t classes = 0;
   for (;;) {
@@ -166,6 +166,49 @@ TEST_CASE("random graphs agree with a plain refinement") {
     partly_lumped += partition.classes() > 2 && partition.classes() < n ? 1 : 0;
   }
   CHECK(partly_lumped > 300);
+}
+
+TEST_CASE("a graph of blocks gives the partition of the graph of members") {
+  RandomStream random(3, "lumping quotients");
+  std::size_t smaller = 0;
+  for (int i = 0; i < 300; ++i) {
+    // Members in an equitable partition that is finer than need be: some vertices get colours of their own.
+    const auto block = static_cast<std::uint32_t>(1 + random.below(5));
+    const auto copies = static_cast<std::uint32_t>(1 + random.below(6));
+    const std::uint32_t n = block * copies;
+    ColouredGraph graph(n);
+    for (std::uint64_t edges = random.below(3 * block); edges > 0; --edges) {
+      const auto a = static_cast<std::uint32_t>(random.below(block));
+      const auto b = static_cast<std::uint32_t>(random.below(block));
+      const std::uint64_t label = random.below(2);
+      const std::uint64_t shift = random.below(copies);
+      if (a == b && 2 * shift % copies == 0) continue;  // would be a self loop, or an edge counted twice
+      for (std::uint32_t copy = 0; copy < copies; ++copy) {
+        graph.add_edge(copy * block + a, static_cast<std::uint32_t>((copy + shift) % copies) * block + b, label);
+      }
+    }
+    ColouredGraph finer = graph;
+    for (std::uint32_t v = 0; v < n; ++v) finer.set_colour(v, v % block);
+    const Partition blocks = coarsest_equitable_partition(finer);
+    ColouredGraph quotient(blocks.classes());
+    std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint64_t>, std::uint64_t> ends;  // per two blocks and label
+    for (const ColouredGraph::Edge& edge : graph.edges()) {
+      const auto [a, b] = std::minmax(blocks.class_of[edge.a], blocks.class_of[edge.b]);
+      ends[{a, b, graph.labels()[edge.at_a.index()].label}] += a == b ? 2 : 1;
+    }
+    for (const auto& [key, count] : ends) {
+      const auto [a, b, label] = key;
+      quotient.add_edge(a, b, quotient.label(label, count / blocks.size[a]),
+                        quotient.label(label, count / blocks.size[b]));
+    }
+    const Partition expected = coarsest_equitable_partition(graph);
+    const Partition found = coarsest_equitable_partition(quotient);
+    INFO("instance " << i);
+    REQUIRE(found.classes() == expected.classes());
+    for (std::uint32_t v = 0; v < n; ++v) REQUIRE(found.class_of[blocks.class_of[v]] == expected.class_of[v]);
+    smaller += expected.classes() < blocks.classes() ? 1 : 0;
+  }
+  CHECK(smaller > 50);
 }
 
 TEST_CASE("random regular structures: copies of a random block, lightly damaged") {

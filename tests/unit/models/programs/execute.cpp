@@ -415,6 +415,26 @@ TEST_CASE("a dead link on the way is infeasible, not a hang") {
   CHECK_THROWS_AS(execute(job, *cluster, without_latency(), {}), Infeasible);
 }
 
+TEST_CASE("a job without communicators: ranks compute side by side") {
+  const auto cluster = single_switch(3);
+  for (const std::uint32_t slots : {0U, 2U}) {
+    for (const bool lump : {true, false}) {
+      Job job = job_on(*cluster, 3, slots);
+      REQUIRE(job.slot_of.empty());
+      job.slowdown = {1, 2, 1};
+      ProgramBuilder builder(job, 1);
+      builder.kernel(0, Cause::compute, "work", kMicrosecond);
+      builder.finish();
+      const StepResult result = run(job, *cluster, without_latency(), lump);
+      CHECK(result.step_time == 2 * kMicrosecond);
+      CHECK(result.lumps.rank_classes == (lump ? 2 : 3));
+      CHECK(result.lumps.communicators == 0);
+      CHECK(result.resources.empty());
+      CHECK(booked(result.rank_classes[0], Cause::straggler) == kMicrosecond);
+    }
+  }
+}
+
 TEST_CASE("a communicator of one rank costs no traffic") {
   const auto cluster = single_switch(2);
   Job job = job_on(*cluster, 2, 1);
