@@ -13,6 +13,7 @@
 #include "models/programs/execute.hpp"
 #include "scenarios/build.hpp"
 #include "sim/errors.hpp"
+#include "sim/parallel.hpp"
 
 namespace clustersim {
 namespace {
@@ -123,13 +124,25 @@ void run_nccl(const Scenario& scenario, const BuiltCluster& built, Result& resul
   report.rows = run_nccl_test({*built.cluster, members}, scenario.communication, test);
 }
 
+void run_points(const Scenario& scenario, const RunOptions& options, Result& result) {
+  RunOptions each = options;
+  each.threads = 1;
+  if (options.threads != 1) {
+    each.stage = nullptr;
+    each.progress = nullptr;
+  }
+  result.points.resize(scenario.points.size());
+  in_parallel(scenario.points.size(), options.threads,
+              [&](std::size_t i) { result.points[i] = run_scenario(scenario.points[i], each); });
+}
+
 }  // namespace
 
 Result run_scenario(const Scenario& scenario, const RunOptions& options) {
   const auto started = std::chrono::steady_clock::now();
   Result result = start_result(scenario);
   if (!scenario.points.empty()) {
-    for (const Scenario& point : scenario.points) result.points.push_back(run_scenario(point, options));
+    run_points(scenario, options, result);
     const Result& last = result.points.back();
     result.cluster_gpus = last.cluster_gpus;
     result.cluster_nodes = last.cluster_nodes;

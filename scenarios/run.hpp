@@ -16,11 +16,13 @@ struct RunOptions {
   bool lump = true;
   bool record_timeline = false;
   bool scaling = true;                               // also simulate one model replica, for scaling efficiency
+  unsigned threads = 1;                              // for the points of a study; 0 = as many as cores
   std::function<void(std::string_view what)> stage;  // called with what comes next
   std::function<void(Picoseconds now, std::uint64_t events)> progress;
 };
 
-/// Throws BadInput, Infeasible or (a bug) BrokenContract.
+/// The result does not depend on the number of threads, apart from wall times and memory. With several threads the
+/// callbacks are not called while a study runs. Throws BadInput, Infeasible or (a bug) BrokenContract.
 Result run_scenario(const Scenario& scenario, const RunOptions& options = {});
 
 /// What can be said without simulating: everything that can be refused has been.

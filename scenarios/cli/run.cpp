@@ -22,6 +22,7 @@ struct Arguments {
   std::string timeline;
   std::string lumping = "on";
   std::string explain;
+  unsigned threads = 0;
 };
 
 void run(CommandLine& line, const Arguments& arguments) {
@@ -41,6 +42,7 @@ void run(CommandLine& line, const Arguments& arguments) {
 
   RunOptions options;
   options.lump = arguments.lumping == "on";
+  options.threads = arguments.threads;
   options.record_timeline = timeline.has_value();
   options.stage = stage_reporter();
   options.progress = progress_reporter();
@@ -76,6 +78,10 @@ void add_run(CommandLine& line) {
       ->type_name("FILE");
   command->add_option("--lumping", arguments->lumping, "off: simulate every rank and link on its own")
       ->check(CLI::IsMember({"on", "off"}))
+      ->capture_default_str();
+  command->add_option("--threads", arguments->threads, "Points of a study simulated at once; 0: as many as cores")
+      ->check(CLI::Range(0, 1024))
+      ->type_name("INT")
       ->capture_default_str();
   command->add_option("--explain", arguments->explain, "lumping: show the classes that were simulated")
       ->check(CLI::IsMember({"lumping"}));

@@ -7,27 +7,15 @@
 
 #include "sim/errors.hpp"
 #include "tests/catch.hpp"
+#include "tests/support.hpp"
 
 using namespace clustersim;
+using namespace clustersim::testing;
 
 namespace {
 
-const std::string kBase = R"(
-name = "unit"
-[cluster]
-node = "dgx-h100"
-nodes = 1
-[[jobs]]
-workload = "transformer-training"
-model = "llama3-8b"
-global_batch = 8
-sequence_length = 2048
-parallel = {tensor = 2, data = 4}
-zero_stage = 1
-)";
-
 Scenario load(std::vector<std::string> set = {}) {
-  return load_scenario_text(kBase, "unit.toml", {std::move(set), true});
+  return load_scenario_text(kSmallScenario, "small.toml", {std::move(set), true});
 }
 
 }  // namespace
@@ -36,10 +24,10 @@ TEST_CASE("tokens, rates and MFU of a run are the same statement") {
   const Result result = run_scenario(load());
   REQUIRE(result.step.has_value());
   const StepReport& report = *result.step;
-  CHECK(report.ranks == 8);
-  CHECK(report.figures.tokens_per_step == 8 * 2048);
-  CHECK(report.tokens_per_s * report.step_time_s == Approx(8 * 2048));
-  CHECK(report.mfu * report.peak.value() * 8 * report.step_time_s == Approx(report.figures.model_flops.value()));
+  CHECK(report.ranks == 16);
+  CHECK(report.figures.tokens_per_step == 16 * 2048);
+  CHECK(report.tokens_per_s * report.step_time_s == Approx(16 * 2048));
+  CHECK(report.mfu * report.peak.value() * 16 * report.step_time_s == Approx(report.figures.model_flops.value()));
   CHECK(report.mfu > 0.05);
   CHECK(report.mfu <= 1);
   CHECK(report.hfu >= report.mfu);
@@ -53,7 +41,7 @@ TEST_CASE("the same scenario gives the same step, lumped or not") {
   RunOptions unlumped;
   unlumped.lump = false;
   const Result every = run_scenario(load(), unlumped);
-  CHECK(every.step->step.lumps.rank_classes == 8);
+  CHECK(every.step->step.lumps.rank_classes == 16);
   CHECK(to_seconds(every.step->step.step_time) == Approx(to_seconds(first.step->step.step_time)).epsilon(1e-9));
 }
 
@@ -89,12 +77,34 @@ TEST_CASE("a timeline is recorded when asked for, inside the step") {
 
 TEST_CASE("a study gives one result per point, in order") {
   const Result result = run_scenario(load_scenario_text(
-      kBase + "[study]\npoints = [{\"jobs[0].global_batch\" = 8}, {\"jobs[0].global_batch\" = 16}]\n", "unit.toml"));
+      kSmallScenario + "[study]\npoints = [{\"jobs[0].global_batch\" = 16}, {\"jobs[0].global_batch\" = 32}]\n",
+      "small.toml"));
   REQUIRE(result.points.size() == 2);
   CHECK_FALSE(result.step.has_value());
   CHECK(result.points[0].step->figures.tokens_per_step * 2 == result.points[1].step->figures.tokens_per_step);
   CHECK(result.points[0].step->step_time_s < result.points[1].step->step_time_s);
   CHECK(result.points[0].step->step.step_time == run_scenario(load()).step->step.step_time);
+}
+
+TEST_CASE("a study gives the same bits on any number of threads") {
+  const Scenario study =
+      load_scenario_text(kSmallScenario +
+                             "[study]\npoints = [{\"jobs[0].global_batch\" = 16}, {\"jobs[0].global_batch\" = 32}, "
+                             "{\"jobs[0].global_batch\" = 48}, {\"jobs[0].global_batch\" = 64}]\n",
+                         "small.toml");
+  RunOptions options;
+  const Result one = run_scenario(study, options);
+  options.threads = 4;
+  const Result four = run_scenario(study, options);
+  REQUIRE(four.points.size() == one.points.size());
+  for (std::size_t i = 0; i < one.points.size(); ++i) {
+    CHECK(four.points[i].step->step.step_time == one.points[i].step->step.step_time);
+    CHECK(four.points[i].step->mfu == one.points[i].step->mfu);
+    CHECK(four.points[i].step->step.events == one.points[i].step->step.events);
+    for (std::size_t c = 0; c < kCauses; ++c) {
+      CHECK(four.points[i].step->ledger[c].mean == one.points[i].step->ledger[c].mean);
+    }
+  }
 }
 
 TEST_CASE("a table of collectives has a row per size and a bus bandwidth by definition") {
@@ -118,6 +128,19 @@ TEST_CASE("checking counts the same GPUs and memory as running") {
   const Result result = run_scenario(load());
   CHECK(reports[0].ranks == result.step->ranks);
   CHECK(reports[0].memory_bytes == result.step->figures.memory.total_bytes());
+}
+
+TEST_CASE("stages are announced in order, before the clock starts") {
+  RunOptions options;
+  std::vector<std::string> stages;
+  options.stage = [&](std::string_view what) { stages.emplace_back(what); };
+  options.scaling = false;
+  const Result result = run_scenario(load(), options);
+  REQUIRE(stages.size() == 4);
+  CHECK(stages[0] == "building the cluster");
+  CHECK(stages[1] == "writing the job's programs");
+  CHECK(stages[2].starts_with("planning "));
+  CHECK(stages[3] == fmt::format("finding classes of {} ranks", result.step->ranks));
 }
 
 TEST_CASE("a progress callback sees the clock go forward only") {
