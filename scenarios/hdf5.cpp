@@ -30,6 +30,7 @@ std::vector<std::int64_t> count_up(std::size_t size) {
 
 std::vector<std::string> cause_names() {
   std::vector<std::string> names;
+  names.reserve(kCauses);
   for (std::size_t i = 0; i < kCauses; ++i) names.emplace_back(name(static_cast<Cause>(i)));
   return names;
 }
@@ -49,6 +50,11 @@ constexpr Scalar kScalars[] = {
      [](const StepReport& r) { return r.tokens_per_s; }},
     {"samples_per_second", "s-1", "Samples (sequences) per second, all GPUs",
      [](const StepReport& r) { return r.samples_per_s; }},
+    {"steps", "1", "Optimizer steps of the whole job, all like the simulated one",
+     [](const StepReport& r) { return static_cast<double>(r.steps); }},
+    {"total_time", "s", "Time of the whole job", [](const StepReport& r) { return r.total_time_s; }},
+    {"total_tokens", "1", "Tokens of the whole job", [](const StepReport& r) { return r.total_tokens; }},
+    {"gpu_hours", "h", "Time of the whole job, summed over GPUs", [](const StepReport& r) { return r.gpu_hours; }},
     {"model_flop_rate", "s-1", "Floating-point operations of the model per second and GPU",
      [](const StepReport& r) { return r.model_rate_per_gpu.value(); }},
     {"hardware_flop_rate", "s-1", "Executed floating-point operations, with recomputation, per second and GPU",
@@ -85,6 +91,7 @@ void write_ledger(NetcdfWriter& file, const StepReport& report) {
   }
   file.numbers("ledger", {"cause", "rank_class"}, ledger, "s", "Time that one rank of each class spends on each cause");
   std::vector<double> shares;
+  shares.reserve(kCauses);
   for (const CauseShare& share : report.ledger) shares.push_back(share.mean);
   file.numbers("ledger_share", {"cause"}, shares, "1", "Share of all GPU time that goes to each cause; sums to 1");
   file.integers("rank_class_size", {"rank_class"},

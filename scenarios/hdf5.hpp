@@ -16,7 +16,7 @@ inline constexpr std::int64_t kResultSchemaVersion = 1;
 ///
 /// Root attributes: schema_version, program, version, scenario, description, scenario_hash, scenario_toml, seed,
 /// cluster, assumptions. Every variable has `units` and `description`. Dimensions are coordinate variables. A step:
-/// scalars (step_time, tokens_per_second, mfu, ...), ledger(cause, rank_class), rank_class_*(rank_class),
+/// scalars (step_time, total_time, mfu, ...), ledger(cause, rank_class), rank_class_*(rank_class),
 /// resource_*(resource), communication_*(communication), memory(memory_item), flop(flop_term), and where it was
 /// recorded timeline_*(interval). A table of collectives: time, algorithm_bandwidth, ... (size). A study: the scalars
 /// by point, and a group point_N with everything of each point. Lists that are empty are absent.

@@ -27,7 +27,7 @@ Hdf5Handle text_type() {
 
 /// Attributes that belong to the dimension-scale specification are fixed-length ASCII.
 void fixed_text_attribute(hid_t object, const char* name, const std::string& text) {
-  Hdf5Handle type(H5Tcopy(H5T_C_S1), H5Tclose, "copy a type");
+  const Hdf5Handle type(H5Tcopy(H5T_C_S1), H5Tclose, "copy a type");
   require(H5Tset_size(type.get(), text.size() + 1), "make a text type");
   const Hdf5Handle space(H5Screate(H5S_SCALAR), H5Sclose, "make a scalar");
   const Hdf5Handle attribute(H5Acreate2(object, name, type.get(), space.get(), H5P_DEFAULT, H5P_DEFAULT), H5Aclose,
@@ -133,7 +133,7 @@ void NetcdfWriter::text_dimension(const std::string& name, const std::vector<std
   dimensions_[name].size = values.size();
   const Hdf5Handle type = text_type();
   const Hdf5Handle variable = create(name, {name}, values.size(), type);
-  write(variable, type.get(), pointers(values).data(), name);
+  write(variable, type.get(), static_cast<const void*>(pointers(values).data()), name);
   make_dimension(variable, name, values.size());
   describe(variable, "1", description);
 }
@@ -168,7 +168,7 @@ void NetcdfWriter::texts(std::string_view name, const std::vector<std::string>& 
                          const std::vector<std::string>& values, std::string_view description) {
   const Hdf5Handle type = text_type();
   const Hdf5Handle variable = create(std::string(name), dimensions, values.size(), type);
-  write(variable, type.get(), pointers(values).data(), name);
+  write(variable, type.get(), static_cast<const void*>(pointers(values).data()), name);
   describe(variable, "1", description);
   refer_to_dimensions(variable, std::string(name), dimensions);
 }

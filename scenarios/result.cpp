@@ -91,6 +91,10 @@ void add_step(Json& json, const StepReport& report) {
   json["job"] = report.job;
   json["gpus"] = report.ranks;
   json["step_time_s"] = report.step_time_s;
+  json["steps"] = report.steps;
+  json["total_time_s"] = report.total_time_s;
+  json["total_tokens"] = report.total_tokens;
+  json["gpu_hours"] = report.gpu_hours;
   json["tokens_per_s"] = report.tokens_per_s;
   json["samples_per_s"] = report.samples_per_s;
   json["tflops_per_gpu"] = report.model_rate_per_gpu.value() / 1e12;
@@ -180,6 +184,10 @@ void derive_figures(StepReport& report) {
   const double gpus = static_cast<double>(report.ranks);
   report.tokens_per_s = figures.tokens_per_step / report.step_time_s;
   report.samples_per_s = figures.samples_per_step / report.step_time_s;
+  const auto steps = static_cast<double>(report.steps);
+  report.total_time_s = steps * report.step_time_s;
+  report.total_tokens = steps * figures.tokens_per_step;
+  report.gpu_hours = gpus * report.total_time_s / 3600;
   if (figures.model_flops.value() > 0) {
     report.model_rate_per_gpu = FlopRate(figures.model_flops.value() / report.step_time_s / gpus);
     report.hardware_rate_per_gpu = FlopRate(figures.hardware_flops.value() / report.step_time_s / gpus);

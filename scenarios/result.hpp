@@ -33,11 +33,13 @@ struct NamedUsage {
   ResourceUsage usage;
 };
 
-/// One simulated training step and the figures that follow from it.
+/// One simulated training step and the figures that follow from it. The job's steps are alike, so the whole job is a
+/// multiple of the one.
 struct StepReport {
   std::string workload;
   std::string job;
   std::int64_t ranks = 0;
+  std::int64_t steps = 1;  // of the whole job
   StepResult step;
   WorkloadFigures figures;
   std::vector<std::string> labels;  // of timeline intervals
@@ -45,6 +47,9 @@ struct StepReport {
   double step_time_s = 0;
   double tokens_per_s = 0;
   double samples_per_s = 0;
+  double total_time_s = 0;  // of the whole job, like the next two
+  double total_tokens = 0;
+  double gpu_hours = 0;
   // NaN (null in JSON) for a workload of given times, whose operations nobody counted.
   FlopRate model_rate_per_gpu{std::numeric_limits<double>::quiet_NaN()};
   FlopRate hardware_rate_per_gpu{std::numeric_limits<double>::quiet_NaN()};

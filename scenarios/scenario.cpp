@@ -369,6 +369,7 @@ Value read_job(const Value& jobs, std::optional<JobDescription>& job) {
   job->workload = &find_workload(name, location_of(table, "workload"));
   job->settings = check_owned(table, job_schema(), job->workload->schema, path);
   if (job->settings.settings.has("name")) job->name = job->settings.settings.text("name");
+  job->steps = job->settings.settings.integer("steps");
   return Value{Value::Array{job->settings.settings.resolved()}, {}};
 }
 
@@ -412,7 +413,7 @@ void order_keys(Value& value, bool top) {
                                                    "cluster", "communication", "jobs", "nccl_test"};
     return top ? std::find(kTop.begin(), kTop.end(), key) - kTop.begin() : 0;
   };
-  std::stable_sort(table->begin(), table->end(), [&](const auto& a, const auto& b) {
+  std::sort(table->begin(), table->end(), [&](const auto& a, const auto& b) {
     return std::pair(rank(a.first), std::string_view(a.first)) < std::pair(rank(b.first), std::string_view(b.first));
   });
   for (auto& [key, nested] : *table) order_keys(nested, false);

@@ -71,7 +71,8 @@ struct ClusterDescription {
 
 struct JobDescription {
   const WorkloadEntry* workload = nullptr;
-  std::string name;  // "" when not written
+  std::string name;        // "" when not written
+  std::int64_t steps = 1;  // that the whole job makes
   OwnedSettings settings;
 };
 

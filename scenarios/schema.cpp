@@ -163,6 +163,12 @@ constexpr Parameter kCommunication[] = {
 constexpr Parameter kJob[] = {
     {.name = "workload", .kind = text, .help = "See `clustersim list workloads`", .required = true},
     {.name = "name", .kind = text, .help = "Names the job; default: what it trains"},
+    {.name = "steps",
+     .kind = integer,
+     .default_text = "1",
+     .help = "Optimizer steps the job makes; they are alike, so one is simulated and totals are multiples of it",
+     .minimum = 1,
+     .maximum = 1e9},
 };
 
 constexpr Parameter kNcclTest[] = {

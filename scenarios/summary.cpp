@@ -26,6 +26,11 @@ std::string grouped(double count) {
   return text;
 }
 
+/// "0.123", "16,384", "1.68e+10": at least three digits, and no more than can be taken in at a glance.
+std::string readable(double number) {
+  return number < 100 || number >= 1e9 ? fmt::format("{:.3g}", number) : grouped(number);
+}
+
 std::string gib(double bytes) { return fmt::format("{:.2f} GiB", bytes / 0x1p30); }
 
 class Lines {
@@ -67,9 +72,17 @@ std::string throughput_text(const StepReport& report) {
   const bool tokens = report.figures.tokens_per_step > 0;
   const std::string_view unit = tokens ? "tokens/s" : "samples/s";
   const double rate = tokens ? report.tokens_per_s : report.samples_per_s;
-  const auto number = [](double value) { return value < 100 ? fmt::format("{:.3g}", value) : grouped(value); };
-  return fmt::format("{} {}, {} {} per GPU", number(rate), unit, number(rate / static_cast<double>(report.ranks)),
+  return fmt::format("{} {}, {} {} per GPU", readable(rate), unit, readable(rate / static_cast<double>(report.ranks)),
                      unit);
+}
+
+std::string whole_job_text(const StepReport& report) {
+  const WorkloadFigures& figures = report.figures;
+  const bool tokens = figures.tokens_per_step > 0;
+  const double done = tokens ? report.total_tokens : figures.samples_per_step * static_cast<double>(report.steps);
+  return fmt::format("{} steps: {}, {} {}, {} GPU-hours", grouped(static_cast<double>(report.steps)),
+                     format_duration(report.total_time_s), readable(done), tokens ? "tokens" : "samples",
+                     readable(report.gpu_hours));
 }
 
 void add_figures(Lines& out, const StepReport& report) {
@@ -78,6 +91,7 @@ void add_figures(Lines& out, const StepReport& report) {
   out.blank();
   out.entry("step time", format_duration(report.step_time_s));
   out.entry("throughput", throughput_text(report));
+  if (report.steps > 1) out.entry("whole job", whole_job_text(report));
   if (figures.model_flops.value() > 0) {
     out.entry("model FLOP/s per GPU", fmt::format("{}, MFU {} of {} {} dense", format(report.model_rate_per_gpu),
                                                   percent(report.mfu), format(report.peak), name(figures.peak_type)));

@@ -311,7 +311,7 @@ void Bottlenecks::lift_limit(std::uint32_t slot) {
 
 /// The activity comes under another limit, and takes its level.
 void Bottlenecks::move(std::uint32_t slot, std::uint32_t to) {
-  Activity& activity = activities_[slot];
+  const Activity& activity = activities_[slot];
   const std::uint32_t from = activity.limit;
   const double before = level_of(activity);
   const double left = remaining(slot);
@@ -348,7 +348,7 @@ bool Bottlenecks::fits_at_cap(const Activity& activity) const {
 
 /// Puts a starting activity under the limit that looks tightest. Where that is a guess, settling corrects it.
 void Bottlenecks::insert(std::uint32_t slot) {
-  Activity& activity = activities_[slot];
+  const Activity& activity = activities_[slot];
   double lowest = activity.cap_level;
   std::uint32_t limit = kOwnCap;
   double load = 0;

@@ -145,7 +145,7 @@ struct Fluid::Implementation {
 
   bool cancel(ActivityId id) {
     if (!alive(id)) return false;
-    Activity& activity = activities_[id.slot];
+    const Activity& activity = activities_[id.slot];
     if (activity.state == State::waiting) simulation_.cancel(activity.latency_event);
     if (activity.state == State::running) {
       bottlenecks_.set_now(now());

@@ -26,6 +26,7 @@ const auto& find_entry(const Map& entries, std::string_view kind, std::string_vi
     return found->second;
   }
   std::vector<std::string> names;
+  names.reserve(entries.size());
   for (const auto& [known, entry] : entries) {
     names.push_back(known);
   }

@@ -9,6 +9,9 @@ namespace {
 
 std::string at(const SourceLocation& where) { return where.text().empty() ? "" : where.text() + " "; }
 
+/// "gpu/h100-sxm"
+std::string entry_key(std::string_view kind, std::string_view name) { return fmt::format("{}/{}", kind, name); }
+
 const Value::Table& as_table(const Value& value, const std::string& path) {
   const auto* table = std::get_if<Value::Table>(&value.data);
   if (table == nullptr) {
@@ -67,11 +70,11 @@ class Resolver {
     for (const auto& [kind, entries] : as_table(file, "the file")) {
       entry_kind(kind, entries.where);
       for (const auto& [name, entry] : as_table(entries, kind)) {
-        const std::string key = kind + "/" + name;
+        const std::string key = entry_key(kind, name);
         if (name.empty() || name.find('/') != std::string::npos) {
           bad_input("{}{}.\"{}\": a name is not empty and has no '/'", at(entry.where), kind, name);
         }
-        as_table(entry, kind + "." + name);
+        as_table(entry, fmt::format("{}.{}", kind, name));
         const auto [position, fresh] = written_.emplace(key, &entry);
         if (!fresh) {
           bad_input("{}{}.{}: defined already at {}", at(entry.where), kind, name, position->second->where.text());
@@ -112,7 +115,7 @@ class Resolver {
   /// `like` its own name means the entry that this one replaces.
   const Value& base(const std::string& kind, const std::string& key, const std::string& name,
                     const SourceLocation& where) {
-    const std::string base_key = kind + "/" + name;
+    const std::string base_key = entry_key(kind, name);
     if (base_key != key && written_.contains(base_key)) {
       return resolve(base_key);
     }
@@ -120,9 +123,10 @@ class Resolver {
       return found->second;
     }
     std::vector<std::string> names;
+    const std::string prefix = entry_key(kind, "");
     for (const auto& [known_key, entry] : known_) {
-      if (known_key.starts_with(kind + "/")) {
-        names.push_back(known_key.substr(kind.size() + 1));
+      if (known_key.starts_with(prefix)) {
+        names.push_back(known_key.substr(prefix.size()));
       }
     }
     bad_input("{}like = \"{}\": the catalog has no such {}{}", at(where), name, kind, did_you_mean(name, names));

@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <tuple>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -152,7 +153,9 @@ class Converter {
       }
       ordered.push_back({{begin.line, begin.column}, {std::string(key.str()), std::move(value)}});
     }
-    std::stable_sort(ordered.begin(), ordered.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    std::sort(ordered.begin(), ordered.end(), [](const auto& a, const auto& b) {
+      return std::tie(a.first, a.second.first) < std::tie(b.first, b.second.first);
+    });
     Value::Table result;
     for (auto& [position, item] : ordered) {
       result.push_back(std::move(item));

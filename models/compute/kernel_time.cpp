@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 #include <string>
 
@@ -61,13 +62,16 @@ double gemm_seconds(const GpuSpec& gpu, const Kernel& kernel, double peak) {
   const double n = static_cast<double>(kernel.n);
   const double batch = static_cast<double>(kernel.batch);
   // FLOPs per element fetched of a tile_m x tile_n tile are tile_m tile_n / (tile_m + tile_n), up to a constant.
-  const auto reuse = [](double rows, double columns) { return rows * columns / (rows + columns); };
+  const auto reuse = [](double m_side, double n_side) { return m_side * n_side / (m_side + n_side); };
+  constexpr std::uint32_t kSmallestSide = 16;
   const double full_reuse = reuse(gpu.kernel.tile_m, gpu.kernel.tile_n);
   double best = std::numeric_limits<double>::infinity();
   // The full tile and its halvings. A small tile fetches more per FLOP: its rate follows reuse / (reuse + half of the
   // full tile's reuse), which is 1 for the full tile, 3/4 at half its sides, 1/2 at a quarter.
-  for (double tile_m = gpu.kernel.tile_m; tile_m >= 16; tile_m /= 2) {
-    for (double tile_n = gpu.kernel.tile_n; tile_n >= 16; tile_n /= 2) {
+  for (std::uint32_t rows = gpu.kernel.tile_m; rows >= kSmallestSide; rows /= 2) {
+    for (std::uint32_t columns = gpu.kernel.tile_n; columns >= kSmallestSide; columns /= 2) {
+      const double tile_m = rows;
+      const double tile_n = columns;
       const double share = reuse(tile_m, tile_n) / (reuse(tile_m, tile_n) + 0.5 * full_reuse) * 1.5;
       TiledWork work;
       work.tiles = std::ceil(m / tile_m) * std::ceil(n / tile_n) * batch;

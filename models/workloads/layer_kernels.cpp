@@ -70,8 +70,8 @@ class BlockWriter {
  private:
   // --- single steps ---
 
-  std::size_t add(BlockStep step) {
-    steps_.push_back(std::move(step));
+  std::size_t add(const BlockStep& step) {
+    steps_.push_back(step);
     return steps_.size() - 1;
   }
 

@@ -117,7 +117,7 @@ Change trade_data_for(std::int64_t ParallelLayout::* degree, std::string name) {
             o.parallel.*degree *= 2;
             if (o.parallel.data % 2 == 0) o.parallel.data /= 2;
           },
-          [degree, name](const TransformerOptions& o) {
+          [degree, name = std::move(name)](const TransformerOptions& o) {
             return fmt::format("{} = {} (data = {})", name, o.parallel.*degree, o.parallel.data);
           }};
 }

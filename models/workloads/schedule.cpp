@@ -39,6 +39,7 @@ StageCall interleaved_call(const PipelineShape& shape, std::uint32_t k, bool bac
 template <class Call>
 std::vector<StageCall> warm_up_then_alternate(std::uint32_t total, std::uint32_t warm_up, Call call) {
   std::vector<StageCall> calls;
+  calls.reserve(2 * std::size_t{total});
   warm_up = std::min(warm_up, total);
   for (std::uint32_t k = 0; k < warm_up; ++k) calls.push_back(call(k, false));
   for (std::uint32_t k = warm_up; k < total; ++k) {
@@ -105,6 +106,7 @@ double peak_in_flight(const std::vector<StageCall>& calls, const std::vector<dou
 std::vector<std::vector<std::uint32_t>> controller_launches(const PipelineShape& shape,
                                                             std::uint32_t launches_per_transfer) {
   std::vector<std::vector<StageCall>> calls;
+  calls.reserve(shape.stages);
   for (std::uint32_t stage = 0; stage < shape.stages; ++stage) calls.push_back(stage_calls(shape, stage));
   std::vector<std::vector<std::uint32_t>> launches(shape.stages);
   std::vector<std::array<std::uint32_t, 2>> done(std::size_t{shape.stages} * shape.chunks, {0, 0});

@@ -105,6 +105,7 @@ struct Arguments {
 
 std::vector<std::string> topic_names() {
   std::vector<std::string> names;
+  names.reserve(kTopics.size());
   for (const Topic& topic : kTopics) names.emplace_back(topic.name);
   return names;
 }

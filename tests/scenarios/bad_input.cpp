@@ -1,25 +1,18 @@
 // Everything a user can get wrong: each case through the program itself, with its exit code, its message, and no trace
 // left behind: the result file of an earlier run stays as it was and there is no temporary file.
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <array>
-#include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "tests/catch.hpp"
+#include "tests/scenarios/session.hpp"
 
 namespace {
 
 namespace fs = std::filesystem;
+using namespace clustersim::testing;
 
 constexpr std::string_view kBase = R"(name = "base"
 
@@ -47,72 +40,6 @@ zero_stage = 1
 
 constexpr std::string_view kPrecious = "the result of an earlier run";
 
-std::string read_file(const fs::path& path) {
-  std::ifstream stream(path, std::ios::binary);
-  std::ostringstream text;
-  text << stream.rdbuf();
-  return text.str();
-}
-
-void write_file(const fs::path& path, std::string_view text) {
-  std::ofstream stream(path, std::ios::binary);
-  stream << text;
-  REQUIRE(stream.good());
-}
-
-/// A folder of its own for every case, removed at the end.
-class Folder {
- public:
-  Folder() {
-    std::string name = (fs::temp_directory_path() / "clustersim-bad-input-XXXXXX").string();
-    REQUIRE(mkdtemp(name.data()) != nullptr);
-    path_ = name;
-    fs::create_directory(work());
-  }
-  ~Folder() {
-    std::error_code error;
-    fs::remove_all(path_, error);
-  }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  [[nodiscard]] fs::path work() const { return path_ / "work"; }
-  [[nodiscard]] fs::path beside(std::string_view name) const { return path_ / name; }
-
- private:
-  fs::path path_;
-};
-
-std::string quote(std::string_view text) {
-  std::string result = "'";
-  for (const char c : text) result += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return result + "'";
-}
-
-struct Outcome {
-  int code = -1;
-  std::string output;
-  std::string error;
-};
-
-Outcome run_program(const Folder& folder, const std::vector<std::string>& arguments) {
-  std::string command = "cd " + quote(folder.work().string()) + " && " + quote(CLUSTERSIM_PROGRAM);
-  for (const std::string& argument : arguments) command += " " + quote(argument);
-  command += " </dev/null >" + quote(folder.beside("output").string()) + " 2>" + quote(folder.beside("error").string());
-  const int status = std::system(command.c_str());
-  Outcome outcome;
-  outcome.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-  outcome.output = read_file(folder.beside("output"));
-  outcome.error = read_file(folder.beside("error"));
-  return outcome;
-}
-
-std::vector<std::string> listing(const fs::path& folder) {
-  std::vector<std::string> names;
-  for (const auto& entry : fs::recursive_directory_iterator(folder)) names.push_back(entry.path().string());
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
 std::string edited(std::string_view from, std::string_view to) {
   std::string text(kBase);
   const std::size_t at = text.find(from);
@@ -124,11 +51,11 @@ std::string edited(std::string_view from, std::string_view to) {
 template <class Prepare>
 void expect_refusal(const Prepare& prepare, const std::vector<std::string>& arguments, int code,
                     const std::vector<std::string>& fragments) {
-  const Folder folder;
-  prepare(folder.work());
-  write_file(folder.work() / "out.h5", kPrecious);
-  const std::vector<std::string> before = listing(folder.work());
-  const Outcome outcome = run_program(folder, arguments);
+  const Session session;
+  prepare(session);
+  session.write("out.h5", kPrecious);
+  const std::vector<std::string> before = session.listing();
+  const Outcome outcome = session.run_exactly(arguments);
   INFO("message: " << outcome.error);
   CHECK(outcome.code == code);
   CHECK(outcome.output.empty());
@@ -137,8 +64,8 @@ void expect_refusal(const Prepare& prepare, const std::vector<std::string>& argu
     INFO("expected in the message: " << fragment);
     CHECK(outcome.error.find(fragment) != std::string::npos);
   }
-  CHECK(listing(folder.work()) == before);
-  CHECK(read_file(folder.work() / "out.h5") == kPrecious);
+  CHECK(session.listing() == before);
+  CHECK(read_file(session.work() / "out.h5") == kPrecious);
 }
 
 struct Edit {
@@ -153,7 +80,7 @@ void run_edits(const std::vector<Edit>& edits) {
   for (const Edit& edit : edits) {
     INFO(edit.title);
     const std::string text = edited(edit.from, edit.to);
-    expect_refusal([&](const fs::path& work) { write_file(work / "s.toml", text); }, {"run", "s.toml", "-o", "out.h5"},
+    expect_refusal([&](const Session& session) { session.write("s.toml", text); }, {"run", "s.toml", "-o", "out.h5"},
                    edit.code, edit.fragments);
   }
 }
@@ -168,17 +95,17 @@ struct Setting {
 }  // namespace
 
 TEST_CASE("the scenario that every other case damages is itself fine") {
-  const Folder folder;
-  write_file(folder.work() / "s.toml", kBase);
-  const Outcome checked = run_program(folder, {"check", "s.toml"});
+  const Session session;
+  session.write("s.toml", kBase);
+  const Outcome checked = session.run_exactly({"check", "s.toml"});
   INFO(checked.error);
   REQUIRE(checked.code == 0);
   CHECK(checked.output.find("ok: base: 16 GPUs") == 0);
-  const Outcome ran = run_program(folder, {"run", "s.toml", "-o", "out.h5", "--json"});
+  const Outcome ran = session.run_exactly({"run", "s.toml", "-o", "out.h5", "--json"});
   INFO(ran.error);
   REQUIRE(ran.code == 0);
   CHECK(ran.output.find("\"step_time_s\"") != std::string::npos);
-  CHECK(listing(folder.work()).size() == 2);  // s.toml and out.h5
+  CHECK(session.listing().size() == 2);  // s.toml and out.h5
 }
 
 TEST_CASE("unknown keys, at every level, with the nearest name") {
@@ -257,6 +184,8 @@ TEST_CASE("values out of range or of the wrong type") {
       {"a name that is a path", "name = \"base\"", "name = \"../base\"", 2, {"s.toml:1", "name", "file name"}},
       {"a date", "nodes = 2", "nodes = 2024-01-01", 2, {"s.toml:5"}},
       {"window of zero tokens", "sequence_length = 4096", "sequence_length = 0", 2, {"jobs[0].sequence_length = 0"}},
+      {"a job of no steps", "zero_stage = 1", "steps = 0", 2, {"jobs[0].steps = 0", "between 1 and 1000000000"}},
+      {"more steps than any job makes", "zero_stage = 1", "steps = 1000000001", 2, {"jobs[0].steps = 1000000001"}},
       {"ZeRO stage 4", "zero_stage = 1", "zero_stage = 4", 2, {"jobs[0].zero_stage = 4", "between 0 and 3"}},
   });
 }
@@ -342,19 +271,20 @@ TEST_CASE("asks that cannot be done, with what would") {
 TEST_CASE("files that are not scenarios") {
   const std::vector<std::string> run{"run", "s.toml", "-o", "out.h5"};
   const auto with_text = [](std::string text) {
-    return [text = std::move(text)](const fs::path& work) { write_file(work / "s.toml", text); };
+    return [text = std::move(text)](const Session& session) { session.write("s.toml", text); };
   };
   SECTION("missing, with the nearest file") {
-    expect_refusal([](const fs::path& work) { write_file(work / "scenario.toml", kBase); },
+    expect_refusal([](const Session& session) { session.write("scenario.toml", kBase); },
                    {"run", "scenaro.toml", "-o", "out.h5"}, 2, {"scenaro.toml", "no such file", "\"scenario.toml\""});
   }
   SECTION("missing, with the nearest library scenario") {
-    expect_refusal([](const fs::path&) {}, {"run", "llama3-8b-61", "-o", "out.h5"}, 2,
+    expect_refusal([](const Session&) {}, {"run", "llama3-8b-61", "-o", "out.h5"}, 2,
                    {"llama3-8b-61", "did you mean \"llama3-8b-16\"?"});
   }
   SECTION("empty") { expect_refusal(with_text(""), run, 2, {"s.toml", "missing key \"name\""}); }
   SECTION("a folder") {
-    expect_refusal([](const fs::path& work) { fs::create_directory(work / "s.toml"); }, run, 2, {"s.toml", "folder"});
+    expect_refusal([](const Session& session) { fs::create_directory(session.work() / "s.toml"); }, run, 2,
+                   {"s.toml", "folder"});
   }
   SECTION("binary") {
     expect_refusal(with_text(std::string("\x7f"
@@ -371,38 +301,38 @@ TEST_CASE("files that are not scenarios") {
   SECTION("a syntax error") { expect_refusal(with_text(edited("nodes = 2", "nodes = = 2")), run, 2, {"s.toml:5"}); }
   SECTION("a string that never ends") { expect_refusal(with_text("name = \"base"), run, 2, {"s.toml:1"}); }
   SECTION("standard input that is empty") {
-    expect_refusal([](const fs::path&) {}, {"run", "-", "-o", "out.h5"}, 2, {"missing key \"name\""});
+    expect_refusal([](const Session&) {}, {"run", "-", "-o", "out.h5"}, 2, {"missing key \"name\""});
   }
 }
 
 TEST_CASE("extends that leads nowhere or in a circle") {
   const std::vector<std::string> run{"run", "s.toml", "-o", "out.h5"};
   SECTION("missing") {
-    expect_refusal([](const fs::path& work) { write_file(work / "s.toml", "extends = \"base.toml\"\nname = \"x\"\n"); },
+    expect_refusal([](const Session& session) { session.write("s.toml", "extends = \"base.toml\"\nname = \"x\"\n"); },
                    run, 2, {"s.toml:1", "base.toml", "no such file"});
   }
   SECTION("itself") {
-    expect_refusal([](const fs::path& work) { write_file(work / "s.toml", "extends = \"s.toml\"\nname = \"x\"\n"); },
-                   run, 2, {"s.toml:1", "circle"});
+    expect_refusal([](const Session& session) { session.write("s.toml", "extends = \"s.toml\"\nname = \"x\"\n"); }, run,
+                   2, {"s.toml:1", "circle"});
   }
   SECTION("a circle of three") {
     expect_refusal(
-        [](const fs::path& work) {
-          write_file(work / "s.toml", "extends = \"a.toml\"\n");
-          write_file(work / "a.toml", "extends = \"./b.toml\"\n");
-          write_file(work / "b.toml", "extends = \"../work/s.toml\"\n");
+        [](const Session& session) {
+          session.write("s.toml", "extends = \"a.toml\"\n");
+          session.write("a.toml", "extends = \"./b.toml\"\n");
+          session.write("b.toml", "extends = \"../work/s.toml\"\n");
         },
         run, 2, {"b.toml:1", "circle"});
   }
   SECTION("not a name") {
-    expect_refusal([](const fs::path& work) { write_file(work / "s.toml", "extends = [\"a.toml\"]\n"); }, run, 2,
+    expect_refusal([](const Session& session) { session.write("s.toml", "extends = [\"a.toml\"]\n"); }, run, 2,
                    {"s.toml:1", "extends", "one file"});
   }
   SECTION("a fault in the parent is found in the parent") {
     expect_refusal(
-        [](const fs::path& work) {
-          write_file(work / "parent.toml", edited("nodes = 2", "nodes = -2"));
-          write_file(work / "s.toml", "extends = \"parent.toml\"\nname = \"child\"\n");
+        [](const Session& session) {
+          session.write("parent.toml", edited("nodes = 2", "nodes = -2"));
+          session.write("s.toml", "extends = \"parent.toml\"\nname = \"child\"\n");
         },
         run, 2, {"parent.toml:5", "cluster.nodes = -2"});
   }
@@ -434,15 +364,15 @@ TEST_CASE("--set that cannot be followed") {
       arguments.emplace_back("--set");
       arguments.push_back(set);
     }
-    expect_refusal([](const fs::path& work) { write_file(work / "s.toml", kBase); }, arguments, setting.code,
+    expect_refusal([](const Session& session) { session.write("s.toml", kBase); }, arguments, setting.code,
                    setting.fragments);
   }
 }
 
 TEST_CASE("output that cannot be written is refused before the work") {
-  const auto prepare = [](const fs::path& work) {
-    write_file(work / "s.toml", kBase);
-    fs::create_directory(work / "results");
+  const auto prepare = [](const Session& session) {
+    session.write("s.toml", kBase);
+    fs::create_directory(session.work() / "results");
   };
   const std::vector<Setting> settings = {
       {"a folder", {"-o", "results"}, 2, {"--output results", "folder"}},
@@ -467,7 +397,7 @@ TEST_CASE("output that cannot be written is refused before the work") {
 }
 
 TEST_CASE("command lines that mean nothing") {
-  const auto prepare = [](const fs::path& work) { write_file(work / "s.toml", kBase); };
+  const auto prepare = [](const Session& session) { session.write("s.toml", kBase); };
   const std::vector<Setting> settings = {
       {"no command", {}, 2, {"expected a command", "run"}},
       {"unknown command", {"rnu", "s.toml"}, 2, {"unknown command \"rnu\"", "did you mean \"run\"?"}},

@@ -1,97 +1,29 @@
 // The commands as a user or a program types them: what they print, and what they leave in the folder.
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <string>
 #include <vector>
 
 #include "tests/catch.hpp"
+#include "tests/scenarios/session.hpp"
 
 namespace {
 
 namespace fs = std::filesystem;
+using namespace clustersim::testing;
 using Json = nlohmann::json;
 
-const std::string kSmall = R"(name = "small"
-[cluster]
-node = "dgx-h100"
-nodes = 2
-[cluster.network]
-topology = "single-switch"
-[[jobs]]
-workload = "transformer-training"
-model = "llama3-8b"
-global_batch = 16
-sequence_length = 2048
-parallel = {tensor = 2, data = 8}
-zero_stage = 1
-)";
-
-struct Outcome {
-  int code = -1;
-  std::string output;
-  std::string error;
-};
-
-std::string read_file(const fs::path& path) {
-  std::ostringstream text;
-  text << std::ifstream(path, std::ios::binary).rdbuf();
-  return text.str();
-}
-
-class Session {
+/// With the small scenario in its folder.
+class SmallSession : public Session {
  public:
-  Session() {
-    std::string name = (fs::temp_directory_path() / "clustersim-commands-XXXXXX").string();
-    REQUIRE(mkdtemp(name.data()) != nullptr);
-    path_ = name;
-    fs::create_directory(path_ / "work");
-    std::ofstream(work() / "small.toml") << kSmall;
-  }
-  ~Session() {
-    std::error_code error;
-    fs::remove_all(path_, error);
-  }
-  Session(const Session&) = delete;
-  Session& operator=(const Session&) = delete;
-  [[nodiscard]] fs::path work() const { return path_ / "work"; }
-
-  /// `arguments` as a shell would read them.
-  [[nodiscard]] Outcome run(const std::string& arguments) const {
-    return shell("'" CLUSTERSIM_PROGRAM "' " + arguments);
-  }
-  [[nodiscard]] Outcome shell(const std::string& line) const {
-    const std::string command = "cd '" + work().string() + "' && " + line + " >'" + (path_ / "output").string() +
-                                "' 2>'" + (path_ / "error").string() + "'";
-    const int status = std::system(command.c_str());
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_file(path_ / "output"), read_file(path_ / "error")};
-  }
-  [[nodiscard]] std::string good(const std::string& arguments) const {
-    const Outcome outcome = run(arguments);
-    INFO(arguments << "\n" << outcome.error);
-    REQUIRE(outcome.code == 0);
-    return outcome.output;
-  }
-  [[nodiscard]] std::size_t entries() const {
-    return static_cast<std::size_t>(std::distance(fs::directory_iterator(work()), fs::directory_iterator()));
-  }
-
- private:
-  fs::path path_;
+  SmallSession() { write("small.toml", kSmallScenario); }
 };
-
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 }  // namespace
 
 TEST_CASE("run prints a summary and writes one file") {
-  const Session session;
+  const SmallSession session;
   const Outcome outcome = session.run("run small.toml");
   REQUIRE(outcome.code == 0);
   for (const char* part :
@@ -101,24 +33,27 @@ TEST_CASE("run prints a summary and writes one file") {
     CHECK(contains(outcome.output, part));
   }
   CHECK(fs::exists(session.work() / "small.h5"));
-  CHECK(session.entries() == 2);
+  CHECK(session.listing().size() == 2);
   CHECK(!session.good("run small.toml --no-output").empty());
   CHECK(!session.good("run small.toml -o other.h5 --timeline t.json").empty());
-  CHECK(session.entries() == 4);
+  CHECK(session.listing().size() == 4);
   CHECK(Json::parse(read_file(session.work() / "t.json"))["traceEvents"].size() > 10);
 }
 
 TEST_CASE("the same scenario writes the same bytes") {
-  const Session session;
+  const SmallSession session;
   CHECK_NOTHROW((void)session.good("run small.toml -o a.h5"));
   CHECK_NOTHROW((void)session.good("run small.toml -o b.h5"));
   CHECK(read_file(session.work() / "a.h5") == read_file(session.work() / "b.h5"));
 }
 
 TEST_CASE("run --json prints exactly one object with the figures, and they hold together") {
-  const Session session;
+  const SmallSession session;
   const Json json = Json::parse(session.good("run small.toml --json --no-output"));
   for (const char* key : {"step_time_s",
+                          "total_time_s",
+                          "total_tokens",
+                          "gpu_hours",
                           "tokens_per_s",
                           "tflops_per_gpu",
                           "mfu",
@@ -156,8 +91,24 @@ TEST_CASE("run --json prints exactly one object with the figures, and they hold 
   CHECK(json["peak_rss_mib"].get<double>() > 1);
 }
 
+TEST_CASE("a job of many steps costs as much to simulate, and its totals are the step's multiples") {
+  const SmallSession session;
+  const Json one = Json::parse(session.good("run small.toml --json --no-output"));
+  CHECK(one["steps"] == 1);
+  CHECK(one["total_time_s"] == one["step_time_s"]);
+  const Json all = Json::parse(session.good("run small.toml --json --no-output --set jobs[0].steps=1000"));
+  CHECK(all["steps"] == 1000);
+  CHECK(all["step_time_s"] == one["step_time_s"]);
+  CHECK(all["events"] == one["events"]);
+  CHECK(all["total_time_s"].get<double>() == Approx(1000 * one["step_time_s"].get<double>()));
+  CHECK(all["total_tokens"].get<double>() == Approx(1000 * 16 * 2048.0));
+  CHECK(all["gpu_hours"].get<double>() == Approx(16 * all["total_time_s"].get<double>() / 3600));
+  CHECK(contains(session.good("run small.toml --no-output --set jobs[0].steps=1000"), "1,000 steps: "));
+  CHECK_FALSE(contains(session.good("run small.toml --no-output"), "whole job"));
+}
+
 TEST_CASE("lumping off agrees, and --explain lumping shows the classes") {
-  const Session session;
+  const SmallSession session;
   const Json lumped = Json::parse(session.good("run small.toml --json --no-output"));
   const Json every = Json::parse(session.good("run small.toml --json --no-output --lumping off"));
   CHECK(every["lumps"]["rank_classes"] == 16);
@@ -166,15 +117,15 @@ TEST_CASE("lumping off agrees, and --explain lumping shows the classes") {
 }
 
 TEST_CASE("what show prints, check accepts and run runs to the same result") {
-  const Session session;
+  const SmallSession session;
   for (const std::string scenario : {"small.toml", "nccl-4x-dgx-h100", "scaling-8-to-16384", "llama3-8b-16"}) {
     INFO(scenario);
     const std::string shown = session.good("show " + scenario);
-    std::ofstream(session.work() / "shown.toml") << shown;
+    session.write("shown.toml", shown);
     CHECK(contains(session.good("check shown.toml"), "ok: "));
     CHECK(session.good("show shown.toml") == shown);
   }
-  std::ofstream(session.work() / "shown.toml") << session.good("show small.toml --set seed=3");
+  session.write("shown.toml", session.good("show small.toml --set seed=3"));
   const Json direct = Json::parse(session.good("run small.toml --set seed=3 --json --no-output"));
   const Json again = Json::parse(session.good("run shown.toml --json --no-output"));
   CHECK(direct["scenario_hash"] == again["scenario_hash"]);
@@ -183,16 +134,16 @@ TEST_CASE("what show prints, check accepts and run runs to the same result") {
 }
 
 TEST_CASE("check says in one line what fits") {
-  const Session session;
+  const SmallSession session;
   const std::string text = session.good("check small.toml");
   CHECK(text.rfind("ok: small: 16 GPUs, ", 0) == 0);
   CHECK(contains(text, " GiB per GPU\n"));
   CHECK(std::count(text.begin(), text.end(), '\n') == 1);
-  CHECK(session.entries() == 1);
+  CHECK(session.listing().size() == 1);
 }
 
 TEST_CASE("nccl-test prints the table of flags or of a scenario, and both are the same") {
-  const Session session;
+  const SmallSession session;
   const std::string flags = "nccl-test --node dgx-h100 --nodes 4 --op all_reduce --sizes 1M..1G";
   const Json rows = Json::parse(session.good(flags + " --json"))["rows"];
   REQUIRE(rows.size() == 11);
@@ -210,7 +161,7 @@ TEST_CASE("nccl-test prints the table of flags or of a scenario, and both are th
 }
 
 TEST_CASE("topology counts, measures and exports") {
-  const Session session;
+  const SmallSession session;
   const std::string flags = "topology --node dgx-h100 --nodes 4 --topology single-switch";
   const Json json = Json::parse(session.good(flags + " --json --graphml g.xml --dot g.dot"));
   CHECK(json["gpus"] == 32);
@@ -225,7 +176,7 @@ TEST_CASE("topology counts, measures and exports") {
 }
 
 TEST_CASE("catalog and list are the reference") {
-  const Session session;
+  const SmallSession session;
   const std::string entries = session.good("catalog");
   CHECK(contains(entries, "h100-sxm"));
   CHECK(contains(entries, "llama3-405b"));
@@ -241,14 +192,14 @@ TEST_CASE("catalog and list are the reference") {
 }
 
 TEST_CASE("version and help") {
-  const Session session;
+  const SmallSession session;
   CHECK(session.good("--version").rfind("clustersim ", 0) == 0);
   CHECK(contains(session.good("--help"), "nccl-test"));
   CHECK(contains(session.good("run --help"), "--timeline"));
 }
 
 TEST_CASE("a full disk is told") {
-  const Session session;
+  const SmallSession session;
   const Outcome outcome = session.shell("( '" CLUSTERSIM_PROGRAM "' show small.toml >/dev/full )");
   CHECK(outcome.code == 2);
   CHECK(contains(outcome.error, "standard output cannot be written"));

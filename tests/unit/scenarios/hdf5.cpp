@@ -1,57 +1,35 @@
 // The result file, read back through the HDF5 C interface and, where it is installed, through xarray.
 #include "scenarios/hdf5.hpp"
 
-#include <unistd.h>
-#if __has_include(<hdf5.h>)
 #include <hdf5.h>
-#else
-#include <hdf5/serial/hdf5.h>
-#endif
+#include <unistd.h>
 
 #include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <iostream>
 #include <string>
 #include <vector>
 
 #include "sim/errors.hpp"
 #include "tests/catch.hpp"
+#include "tests/support.hpp"
+#include "tests/unit/scenarios/example_step.hpp"
 
 using namespace clustersim;
+using namespace clustersim::testing;
 
 namespace {
-
-namespace fs = std::filesystem;
 
 Picoseconds seconds(double value) { return from_seconds<Picoseconds>(value); }
 
 Result example() {
-  StepReport report;
-  report.workload = "w";
-  report.job = "j";
-  report.ranks = 3;
-  report.peak = teraflops(100);
-  report.step.step_time = seconds(2);
-  RankClass first;
-  first.count = 2;
-  first.ledger[static_cast<std::size_t>(Cause::compute)] = seconds(1.5);
-  first.ledger[static_cast<std::size_t>(Cause::bubble)] = seconds(0.5);
-  RankClass second;
-  second.representative = 2;
-  second.ledger[static_cast<std::size_t>(Cause::compute)] = seconds(2);
-  report.step.rank_classes = {first, second};
-  report.step.rank_class_of = {0, 0, 1};
+  StepReport report = example_step();
+  report.steps = 1800;
   report.step.communication = {
       {Collective::all_reduce, Cause::exposed_data, "ring", "größer ist besser", 4, 1e9, seconds(1)}};
   report.labels = {"forward", "backward"};
   report.step.timeline = {{0, 0, 0, Cause::compute, seconds(0), seconds(1)},
                           {1, 0, 1, Cause::compute, seconds(1), seconds(2)}};
-  report.figures.tokens_per_step = 1000;
-  report.figures.model_flops = Flops(240e12);
-  report.figures.hardware_flops = Flops(240e12);
   report.figures.flop_terms = {{"linear layers", Flops(200e12)}, {"attention", Flops(40e12)}};
-  report.figures.memory = {{{"weights", 1e9}, {"activations", 2e9}}, gibibytes(80)};
   report.resources = {{"node0/nic0 -> leaf0", {0, 16, 1e9, 0.25, gigabits_per_second(400)}},
                       {"leaf0 -> node0/nic0", {1, 16, 5e8, 0.125, gigabits_per_second(400)}}};
   derive_figures(report);
@@ -80,28 +58,19 @@ Result study() {
 class ResultFile {
  public:
   explicit ResultFile(const Result& result) {
-    std::string name = (fs::temp_directory_path() / "clustersim-hdf5-XXXXXX").string();
-    const int descriptor = mkstemp(name.data());
-    REQUIRE(descriptor >= 0);
-    close(descriptor);
-    path_ = name;
     const std::vector<std::byte> image = hdf5_image(result);
-    std::ofstream(path_, std::ios::binary)
-        .write(reinterpret_cast<const char*>(image.data()), static_cast<std::streamsize>(image.size()));
+    path_ = folder_.write("result.h5", {reinterpret_cast<const char*>(image.data()), image.size()});
     file_ = H5Fopen(path_.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT);
     REQUIRE(file_ >= 0);
   }
-  ~ResultFile() {
-    H5Fclose(file_);
-    std::error_code error;
-    fs::remove(path_, error);
-  }
+  ~ResultFile() { H5Fclose(file_); }
   ResultFile(const ResultFile&) = delete;
   ResultFile& operator=(const ResultFile&) = delete;
   [[nodiscard]] hid_t id() const { return file_; }
   [[nodiscard]] const std::string& path() const { return path_; }
 
  private:
+  TemporaryFolder folder_;
   std::string path_;
   hid_t file_ = -1;
 };
@@ -222,16 +191,20 @@ int run_python(const std::string& program, const std::string& path) {
 TEST_CASE("values, attributes and provenance come back") {
   const ResultFile file(example());
   CHECK(doubles(file.id(), "step_time") == std::vector<double>{2.0});
+  CHECK(doubles(file.id(), "steps") == std::vector<double>{1800});
+  CHECK(doubles(file.id(), "total_time") == std::vector<double>{3600});
+  CHECK(doubles(file.id(), "total_tokens") == std::vector<double>{1.8e6});
+  CHECK(doubles(file.id(), "gpu_hours") == std::vector<double>{3});
   CHECK(doubles(file.id(), "mfu")[0] == Approx(0.4));
   CHECK(doubles(file.id(), "resource_utilization") == std::vector<double>{0.25, 0.125});
-  CHECK(doubles(file.id(), "memory") == std::vector<double>{1e9, 2e9});
+  CHECK(doubles(file.id(), "memory") == std::vector<double>{0x1p30, 0x1p31});
   CHECK(doubles(file.id(), "rank_class_size") == std::vector<double>{2, 1});
   CHECK(doubles(file.id(), "timeline_end") == std::vector<double>{1, 2});
   const std::vector<double> ledger = doubles(file.id(), "ledger");
   REQUIRE(ledger.size() == kCauses * 2);
   CHECK(ledger[static_cast<std::size_t>(Cause::compute) * 2] == 1.5);
-  CHECK(ledger[static_cast<std::size_t>(Cause::compute) * 2 + 1] == 2);
-  CHECK(ledger[static_cast<std::size_t>(Cause::bubble) * 2] == 0.5);
+  CHECK(ledger[static_cast<std::size_t>(Cause::compute) * 2 + 1] == 1);
+  CHECK(ledger[static_cast<std::size_t>(Cause::bubble) * 2 + 1] == 0.75);
   CHECK(text_attribute(file.id(), "scenario_toml") == "name = \"example\"\n");
   CHECK(text_attribute(file.id(), "scenario_hash") == "0123456789abcdef");
   CHECK(text_attribute(file.id(), "version") == "9.9.9");
@@ -290,8 +263,9 @@ for engine in engines:
         assert dict(d.sizes) == {"cause": 12, "rank_class": 2, "resource": 2, "communication": 1, "memory_item": 2,
                                  "flop_term": 2, "label": 2, "interval": 2}, dict(d.sizes)
         assert float(d.step_time) == 2.0 and d.step_time.attrs["units"] == "s"
-        assert float(d.ledger.sel(cause="compute", rank_class=1)) == 2.0
-        assert float(d.memory.sel(memory_item="activations")) == 2e9
+        assert int(d.steps) == 1800 and d.total_time.attrs["units"] == "s" and d.gpu_hours.attrs["units"] == "h"
+        assert float(d.ledger.sel(cause="compute", rank_class=1)) == 1.0
+        assert float(d.memory.sel(memory_item="activations")) == 2.0**31
         assert d.communication_reason.values[0] == "gr\u00f6\u00dfer ist besser"
         assert int(d.attrs["schema_version"]) == 1 and int(d.attrs["seed"]) == 7
         assert d.attrs["scenario_toml"].startswith("name = ")

@@ -6,36 +6,22 @@
 
 #include <filesystem>
 #include <fstream>
-#include <sstream>
 #include <string>
 
 #include "sim/errors.hpp"
 #include "tests/catch.hpp"
-#include "tests/unit/scenarios/temporary_folder.hpp"
+#include "tests/support.hpp"
 
 using namespace clustersim;
-using clustersim::testing::TemporaryFolder;
+using namespace clustersim::testing;
 
 namespace {
 
 namespace fs = std::filesystem;
 
-std::string read(const std::string& path) {
-  std::ostringstream text;
-  text << std::ifstream(path, std::ios::binary).rdbuf();
-  return text.str();
-}
-
 std::string refusal(const std::string& path) {
-  try {
-    const OutputFile file(path, "--output");
-  } catch (const BadInput& problem) {
-    return problem.what();
-  }
-  return "";
+  return message_of<BadInput>([&] { return OutputFile(path, "--output"); });
 }
-
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 }  // namespace
 
@@ -44,9 +30,9 @@ TEST_CASE("checking leaves nothing behind, writing leaves exactly the file") {
   const OutputFile file(folder.file("out.bin"), "--output");
   CHECK(folder.entries() == 0);
   file.write("first");
-  CHECK(read(folder.file("out.bin")) == "first");
+  CHECK(read_file(folder.file("out.bin")) == "first");
   file.write("second");
-  CHECK(read(folder.file("out.bin")) == "second");
+  CHECK(read_file(folder.file("out.bin")) == "second");
   CHECK(folder.entries() == 1);
 }
 
@@ -67,7 +53,7 @@ TEST_CASE("a link is written through") {
   fs::create_symlink(folder.file("target"), folder.file("link"));
   OutputFile(folder.file("link"), "--output").write("new");
   CHECK(fs::is_symlink(folder.file("link")));
-  CHECK(read(folder.file("target")) == "new");
+  CHECK(read_file(folder.file("target")) == "new");
 }
 
 TEST_CASE("what cannot be written is refused with the reason") {

@@ -7,44 +7,14 @@
 
 #include "sim/errors.hpp"
 #include "tests/catch.hpp"
+#include "tests/support.hpp"
+#include "tests/unit/scenarios/example_step.hpp"
 
 using namespace clustersim;
-
-namespace {
-
-/// Three ranks of 100 TFLOP/s, a step of 2 s. Class 0 (two ranks): 1.5 s compute, 0.5 s data. Class 1 (one rank): 1 s
-/// compute, 0.25 s tensor, 0.75 s bubble.
-StepReport example() {
-  StepReport report;
-  report.workload = "w";
-  report.job = "j";
-  report.ranks = 3;
-  report.peak = teraflops(100);
-  const auto seconds = [](double value) { return from_seconds<Picoseconds>(value); };
-  report.step.step_time = seconds(2);
-  RankClass first;
-  first.count = 2;
-  first.ledger[static_cast<std::size_t>(Cause::compute)] = seconds(1.5);
-  first.ledger[static_cast<std::size_t>(Cause::exposed_data)] = seconds(0.5);
-  RankClass second;
-  second.representative = 2;
-  second.ledger[static_cast<std::size_t>(Cause::compute)] = seconds(1);
-  second.ledger[static_cast<std::size_t>(Cause::exposed_tensor)] = seconds(0.25);
-  second.ledger[static_cast<std::size_t>(Cause::bubble)] = seconds(0.75);
-  report.step.rank_classes = {first, second};
-  report.step.rank_class_of = {0, 0, 1};
-  report.figures.tokens_per_step = 1000;
-  report.figures.samples_per_step = 10;
-  report.figures.model_flops = Flops(240e12);
-  report.figures.hardware_flops = Flops(300e12);
-  report.figures.memory = {{{"weights", 0x1p30}, {"activations", 0x1p31}}, gibibytes(80)};
-  return report;
-}
-
-}  // namespace
+using namespace clustersim::testing;
 
 TEST_CASE("rates and utilizations") {
-  StepReport report = example();
+  StepReport report = example_step();
   derive_figures(report);
   CHECK(report.step_time_s == Approx(2));
   CHECK(report.tokens_per_s == Approx(500));
@@ -55,8 +25,26 @@ TEST_CASE("rates and utilizations") {
   CHECK(report.hfu == Approx(0.5));
 }
 
+TEST_CASE("the whole job is its step times the number of steps") {
+  StepReport report = example_step();
+  report.steps = 1000;
+  derive_figures(report);
+  CHECK(report.total_time_s == Approx(2000));
+  CHECK(report.total_tokens == Approx(1e6));
+  CHECK(report.gpu_hours == Approx(3 * 2000 / 3600.0));
+  CHECK(report.tokens_per_s == Approx(500));  // rates are those of the step
+  Result result;
+  result.step = report;
+  const std::string line = "1,000 steps: 33.33 min, 1,000,000 tokens, 1.67 GPU-hours\n";
+  CHECK(contains(readable_summary(result), line));
+  result.step->figures.tokens_per_step = 0;
+  CHECK(contains(readable_summary(result), "1,000 steps: 33.33 min, 10,000 samples, "));
+  result.step->steps = 1;
+  CHECK_FALSE(contains(readable_summary(result), "whole job"));
+}
+
 TEST_CASE("shares are averaged over GPUs, not over classes") {
-  StepReport report = example();
+  StepReport report = example_step();
   derive_figures(report);
   const auto share = [&](Cause cause) { return report.ledger[static_cast<std::size_t>(cause)]; };
   CHECK(share(Cause::compute).mean == Approx((2 * 0.75 + 0.5) / 3));
@@ -71,7 +59,7 @@ TEST_CASE("shares are averaged over GPUs, not over classes") {
 }
 
 TEST_CASE("more than the peak is refused, naming peak and type") {
-  StepReport report = example();
+  StepReport report = example_step();
   report.figures.model_flops = Flops(601e12);  // 100.2 TFLOP/s per GPU
   report.figures.hardware_flops = Flops(601e12);
   try {
@@ -83,23 +71,23 @@ TEST_CASE("more than the peak is refused, naming peak and type") {
     CHECK(text.find("bf16") != std::string::npos);
     CHECK(text.find("100 TFLOP/s") != std::string::npos);
   }
-  StepReport hardware = example();
+  StepReport hardware = example_step();
   hardware.figures.hardware_flops = Flops(700e12);
   CHECK_THROWS_AS(derive_figures(hardware), BrokenContract);
 }
 
 TEST_CASE("a ledger that is not the step is refused") {
-  StepReport missing = example();
+  StepReport missing = example_step();
   missing.step.rank_classes[0].ledger[static_cast<std::size_t>(Cause::compute)] -= Picoseconds(1);
   CHECK_THROWS_AS(derive_figures(missing), BrokenContract);
-  StepReport negative = example();
+  StepReport negative = example_step();
   negative.step.rank_classes[0].ledger[static_cast<std::size_t>(Cause::compute)] += Picoseconds(1'000'000'000'000);
   negative.step.rank_classes[0].ledger[static_cast<std::size_t>(Cause::bubble)] -= Picoseconds(1'000'000'000'000);
   CHECK_THROWS_AS(derive_figures(negative), BrokenContract);
-  StepReport ranks = example();
+  StepReport ranks = example_step();
   ranks.step.rank_classes[1].count = 2;
   CHECK_THROWS_AS(derive_figures(ranks), BrokenContract);
-  StepReport nothing = example();
+  StepReport nothing = example_step();
   nothing.step.step_time = Picoseconds(0);
   CHECK_THROWS_AS(derive_figures(nothing), BrokenContract);
 }
@@ -110,10 +98,15 @@ TEST_CASE("JSON carries the figures") {
   result.scenario_hash = "0123456789abcdef";
   result.version = "9.9.9";
   result.seed = 5;
-  result.step = example();
+  result.step = example_step();
+  result.step->steps = 10;
   derive_figures(*result.step);
   const auto json = nlohmann::json::parse(json_text(result));
   CHECK(json["step_time_s"].get<double>() == Approx(2));
+  CHECK(json["steps"] == 10);
+  CHECK(json["total_time_s"].get<double>() == Approx(20));
+  CHECK(json["total_tokens"].get<double>() == Approx(10'000));
+  CHECK(json["gpu_hours"].get<double>() == Approx(3 * 20 / 3600.0));
   CHECK(json["tflops_per_gpu"].get<double>() == Approx(40));
   CHECK(json["memory_gib_per_gpu"].get<double>() == Approx(3));
   CHECK(json["scaling_efficiency"].is_null());
@@ -127,7 +120,7 @@ TEST_CASE("JSON carries the figures") {
 TEST_CASE("the summary names every cause that took time, and no other") {
   Result result;
   result.scenario = "s";
-  result.step = example();
+  result.step = example_step();
   derive_figures(*result.step);
   const std::string text = readable_summary(result);
   for (const Cause cause : {Cause::compute, Cause::exposed_data, Cause::exposed_tensor, Cause::bubble}) {
@@ -141,7 +134,7 @@ TEST_CASE("the summary names every cause that took time, and no other") {
 
 TEST_CASE("the timeline is a list of trace events") {
   Result result;
-  result.step = example();
+  result.step = example_step();
   result.step->labels = {"forward"};
   result.step->step.timeline = {{1, 2, 0, Cause::compute, Picoseconds(3'000'000), Picoseconds(5'000'000)}};
   const auto json = nlohmann::json::parse(timeline_json(result));
@@ -155,7 +148,7 @@ TEST_CASE("the timeline is a list of trace events") {
 }
 
 TEST_CASE("a workload of given times has no MFU rather than one of zero") {
-  StepReport report = example();
+  StepReport report = example_step();
   report.figures.model_flops = Flops(0);
   report.figures.hardware_flops = Flops(0);
   report.peak = FlopRate(0);

@@ -1,73 +1,58 @@
 // Scenarios checked and resolved: precedence, defaults that follow from the hardware, round trips, studies.
 #include "scenarios/scenario.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "sim/errors.hpp"
 #include "tests/catch.hpp"
-#include "tests/unit/scenarios/temporary_folder.hpp"
+#include "tests/support.hpp"
 
 using namespace clustersim;
-using clustersim::testing::TemporaryFolder;
+using namespace clustersim::testing;
 
 namespace {
-
-namespace fs = std::filesystem;
-
-const std::string kBase = R"(
-name = "unit"
-[cluster]
-node = "dgx-h100"
-nodes = 2
-[cluster.network]
-topology = "fat-tree"
-[[jobs]]
-workload = "transformer-training"
-model = "llama3-8b"
-global_batch = 16
-parallel = {tensor = 2, data = 8}
-zero_stage = 1
-)";
 
 Scenario load(const std::string& text, std::vector<std::string> set = {}) {
   return load_scenario_text(text, "unit.toml", {std::move(set), true});
 }
 
-std::string message_of(const std::string& text, std::vector<std::string> set = {}) {
-  try {
-    load(text, std::move(set));
-  } catch (const BadInput& problem) {
-    return problem.what();
-  }
-  return "";
+std::string refusal(const std::string& text, const std::vector<std::string>& set = {}) {
+  return message_of<BadInput>([&] { return load(text, set); });
 }
-
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 }  // namespace
 
 TEST_CASE("a scenario becomes typed values") {
-  const Scenario scenario = load(kBase);
-  CHECK(scenario.name == "unit");
+  const Scenario scenario = load(kSmallScenario);
+  CHECK(scenario.name == "small");
   CHECK(scenario.seed == 1);
   CHECK(scenario.cluster.nodes() == 2);
   REQUIRE(scenario.cluster.fabric != nullptr);
-  CHECK(scenario.cluster.fabric->name == "fat-tree");
+  CHECK(scenario.cluster.fabric->name == "single-switch");
   REQUIRE(scenario.job.has_value());
   CHECK(scenario.job->workload->name == "transformer-training");
   CHECK(scenario.job->settings.settings.table("parallel").integer("data") == 8);
   CHECK_FALSE(scenario.nccl_test.has_value());
 }
 
+TEST_CASE("a job of any workload says how many steps it makes") {
+  CHECK(load(kSmallScenario).job->steps == 1);
+  const Scenario training = load(kSmallScenario, {"jobs[0].steps=15000"});
+  CHECK(training.job->steps == 15'000);
+  CHECK(contains(training.resolved_text, "steps = 15000"));
+  CHECK(load(training.resolved_text).job->steps == 15'000);
+  CHECK(contains(refusal(kSmallScenario, {"jobs[0].steps=0"}), "jobs[0].steps = 0"));
+  const std::string pipeline =
+      "jobs=[{workload = \"pipeline\", stages = 4, micro_batches = 8, forward = \"1 ms\", backward = \"2 ms\", steps = "
+      "3}]";
+  CHECK(load(kSmallScenario, {pipeline}).job->steps == 3);
+}
+
 TEST_CASE("what is not written follows from the hardware") {
-  const Scenario scenario = load(kBase);
+  const Scenario scenario = load(kSmallScenario);
   const NodeSpec& node = scenario.catalog->node("dgx-h100");
   const NicSpec& nic = scenario.catalog->nic(node.nic);
   CHECK(scenario.cluster.link_rate == nic.rate);
@@ -79,7 +64,7 @@ TEST_CASE("what is not written follows from the hardware") {
 }
 
 TEST_CASE("what is written wins over the hardware, and --set over the file") {
-  const std::string text = kBase + "[communication]\nnetwork_efficiency = 0.9\n";
+  const std::string text = kSmallScenario + "[communication]\nnetwork_efficiency = 0.9\n";
   CHECK(load(text).communication.network_efficiency == 0.9);
   const Scenario set = load(text, {"communication.network_efficiency=0.8", "cluster.network.link_rate=100 Gb/s",
                                    "seed=7", "cluster.network.routing=ecmp", "communication.network_step=2 us"});
@@ -88,7 +73,7 @@ TEST_CASE("what is written wins over the hardware, and --set over the file") {
   CHECK(set.communication.network_step == Picoseconds(2'000'000));
   CHECK(set.cluster.routing.policy == RoutingPolicy::ecmp);
   CHECK(set.cluster.routing.seed == 7);
-  CHECK(load(kBase, {"seed=7", "cluster.network.routing_seed=3"}).cluster.routing.seed == 3);
+  CHECK(load(kSmallScenario, {"seed=7", "cluster.network.routing_seed=3"}).cluster.routing.seed == 3);
 }
 
 TEST_CASE("the resolved text loads as the same scenario") {
@@ -98,7 +83,7 @@ TEST_CASE("the resolved text loads as the same scenario") {
                                              {"cluster.network.link_rate=333.3 Gb/s"},
                                              {"communication.window=3 MiB"},
                                              {"cluster.degraded=[{gpu = 1, slowdown = 1.25}]"}}) {
-    const Scenario scenario = load(kBase, set);
+    const Scenario scenario = load(kSmallScenario, set);
     const Scenario again = load(scenario.resolved_text);
     CHECK(again.resolved_text == scenario.resolved_text);
     CHECK(again.hash == scenario.hash);
@@ -120,17 +105,17 @@ TEST_CASE("every library scenario loads, and so does its resolved text") {
 
 TEST_CASE("the hash depends on what is simulated and on nothing else") {
   const TemporaryFolder folder;
-  const Scenario here = load(kBase);
-  CHECK(load_scenario(folder.write("a.toml", kBase)).hash == here.hash);
-  CHECK(load_scenario(folder.write("deep/er/b.toml", "# a comment\n" + kBase)).hash == here.hash);
-  CHECK(load(kBase, {"seed=2"}).hash != here.hash);
-  CHECK(load(kBase, {"jobs[0].zero_stage=2"}).hash != here.hash);
+  const Scenario here = load(kSmallScenario);
+  CHECK(load_scenario(folder.write("a.toml", kSmallScenario)).hash == here.hash);
+  CHECK(load_scenario(folder.write("deep/er/b.toml", "# a comment\n" + kSmallScenario)).hash == here.hash);
+  CHECK(load(kSmallScenario, {"seed=2"}).hash != here.hash);
+  CHECK(load(kSmallScenario, {"jobs[0].zero_stage=2"}).hash != here.hash);
   CHECK(here.hash.size() == 16);
 }
 
 TEST_CASE("extends goes by path from the file, and by name into the library") {
   const TemporaryFolder folder;
-  folder.write("base.toml", kBase);
+  folder.write("base.toml", kSmallScenario);
   const std::string child =
       folder.write("variants/child.toml", "extends = \"../base.toml\"\nname = \"child\"\n[cluster]\nnodes = 4\n");
   const Scenario scenario = load_scenario(child);
@@ -148,17 +133,12 @@ TEST_CASE("extends goes by path from the file, and by name into the library") {
 TEST_CASE("catalog files count from the file that names them") {
   const TemporaryFolder folder;
   folder.write("hardware/nodes.toml", "[node.mine]\nnot = \"complete\"\n");
-  const std::string path = folder.write("s.toml", kBase + "[catalog]\nfiles = [\"hardware/nodes.toml\"]\n");
-  try {
-    load_scenario(path);
-    FAIL("an incomplete catalog entry was accepted");
-  } catch (const BadInput& problem) {
-    CHECK(contains(problem.what(), "hardware/nodes.toml"));
-  }
+  const std::string path = folder.write("s.toml", kSmallScenario + "[catalog]\nfiles = [\"hardware/nodes.toml\"]\n");
+  CHECK(contains(message_of<BadInput>([&] { return load_scenario(path); }), "hardware/nodes.toml"));
 }
 
 TEST_CASE("a study is as many complete scenarios as it has points") {
-  const std::string text = kBase + R"(
+  const std::string text = kSmallScenario + R"(
 [study]
 points = [
   {"cluster.nodes" = 1, "jobs[0].parallel.data" = 4},
@@ -176,7 +156,7 @@ points = [
   CHECK(scenario.points[0].hash != scenario.points[1].hash);
   CHECK(load(scenario.resolved_text).hash == scenario.hash);
   // A default that follows from the hardware follows the point's hardware.
-  const Scenario nodes = load(kBase + "[study]\npoints = [{\"cluster.node\" = \"dgx-a100\"}]\n");
+  const Scenario nodes = load(kSmallScenario + "[study]\npoints = [{\"cluster.node\" = \"dgx-a100\"}]\n");
   const Scenario again = load(nodes.resolved_text);
   CHECK(again.points[0].cluster.link_rate == nodes.points[0].cluster.link_rate);
   CHECK(nodes.points[0].cluster.link_rate == nodes.catalog->nic(nodes.catalog->node("dgx-a100").nic).rate);
@@ -184,7 +164,7 @@ points = [
 
 TEST_CASE("a fault in a study's point is found where the point was written") {
   const std::string message =
-      message_of(kBase + "[study]\npoints = [\n{\"cluster.nodes\" = 2},\n{\"cluster.nodes\" = -2},\n]\n");
+      refusal(kSmallScenario + "[study]\npoints = [\n{\"cluster.nodes\" = 2},\n{\"cluster.nodes\" = -2},\n]\n");
   CHECK(contains(message, "unit.toml:17"));
   CHECK(contains(message, "cluster.nodes = -2"));
 }
@@ -211,14 +191,14 @@ TEST_CASE("a table of collectives takes the place of a job") {
   CHECK(scenario.nccl_test->operation == Collective::all_gather);
   REQUIRE(scenario.nccl_test->sizes.size() == 3);
   CHECK(scenario.nccl_test->sizes.back() == mebibytes(4));
-  CHECK(contains(message_of(text, {"nccl_test.op=all_gahter"}), "all_gather"));
-  CHECK(contains(message_of(text, {"nccl_test.sizes=4M..1M"}), "nccl_test.sizes"));
-  CHECK(contains(message_of(text, {"nccl_test.algorithm=all_reduce:rign"}), "ring"));
+  CHECK(contains(refusal(text, {"nccl_test.op=all_gahter"}), "all_gather"));
+  CHECK(contains(refusal(text, {"nccl_test.sizes=4M..1M"}), "nccl_test.sizes"));
+  CHECK(contains(refusal(text, {"nccl_test.algorithm=all_reduce:rign"}), "ring"));
   CHECK(load(text, {"nccl_test.algorithm=ring"}).communication.algorithm == "ring");
 }
 
 TEST_CASE("the switch that is named decides latency and is checked") {
-  const Scenario plain = load(kBase);
+  const Scenario plain = load(kSmallScenario);
   std::string fast;
   std::string slow;
   for (const Catalog::Entry& entry : plain.catalog->entries()) {
@@ -227,10 +207,10 @@ TEST_CASE("the switch that is named decides latency and is checked") {
     (found.port_rate < plain.cluster.link_rate ? slow : fast) = entry.name;
   }
   REQUIRE_FALSE(fast.empty());
-  const Scenario scenario = load(kBase, {"cluster.network.switch=" + fast});
+  const Scenario scenario = load(kSmallScenario, {"cluster.network.switch=" + fast});
   CHECK(scenario.cluster.link_latency == scenario.catalog->network_switch(fast).latency + Picoseconds(50'000));
   REQUIRE_FALSE(slow.empty());
-  CHECK(contains(message_of(kBase, {"cluster.network.switch=" + slow}), "its ports do"));
+  CHECK(contains(refusal(kSmallScenario, {"cluster.network.switch=" + slow}), "its ports do"));
 }
 
 TEST_CASE("no topology or workload takes a key that all of them share") {

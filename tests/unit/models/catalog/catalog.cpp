@@ -6,9 +6,10 @@
 
 #include "models/catalog/schemas.hpp"
 #include "tests/catch.hpp"
-#include "tests/unit/models/catalog/temporary_folder.hpp"
+#include "tests/support.hpp"
 
 using namespace clustersim;
+using namespace clustersim::testing;
 
 namespace {
 
@@ -30,7 +31,7 @@ const std::map<std::string, Provenance>& provenance(const Catalog::Entry& entry)
 std::string add_error(std::string_view text) {
   const TemporaryFolder folder;
   Catalog catalog = built_in();
-  return bad_input_text([&] { catalog.add_file(folder.write("mine.toml", text)); });
+  return message_of<BadInput>([&] { catalog.add_file(folder.write("mine.toml", text)); });
 }
 
 Catalog with(std::string_view text) {
@@ -132,11 +133,11 @@ TEST_CASE("Data types have names and sizes") {
   }
   CHECK(element_size(DataType::bf16) == 2);
   CHECK(element_size(DataType::fp4) == 0.5);
-  CHECK(contains(bad_input_text([] { (void)parse_data_type("bf61"); }), "did you mean \"bf16\"?"));
+  CHECK(contains(message_of<BadInput>([] { (void)parse_data_type("bf61"); }), "did you mean \"bf16\"?"));
 }
 
 TEST_CASE("An unknown name is answered with the nearest one and the place where it was written") {
-  const auto ask = [](auto&& action) { return bad_input_text(action); };
+  const auto ask = [](auto&& action) { return message_of<BadInput>(action); };
   CHECK(contains(ask([] { (void)built_in().gpu("h100-sxn", {"s.toml", 7}); }), "s.toml:7"));
   CHECK(contains(ask([] { (void)built_in().gpu("h100-sxn"); }), "did you mean \"h100-sxm\"?"));
   CHECK(contains(ask([] { (void)built_in().nic("conectx-7"); }), "did you mean \"connectx-7\"?"));
@@ -254,7 +255,7 @@ TEST_CASE("A transformer can be written without a title, as an inline table of a
   const TransformerSpec model = read_transformer(table, "inline");
   CHECK(model.name == "inline");
   CHECK(model.head_dim == 16);
-  CHECK(contains(bad_input_text([] { (void)read_transformer(parse_toml("layer = 2\n", "s.toml"), "inline"); }),
+  CHECK(contains(message_of<BadInput>([] { (void)read_transformer(parse_toml("layer = 2\n", "s.toml"), "inline"); }),
                  "s.toml:1"));
 }
 

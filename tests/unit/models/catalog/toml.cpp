@@ -7,18 +7,19 @@
 
 #include "models/catalog/catalog.hpp"
 #include "tests/catch.hpp"
-#include "tests/unit/models/catalog/temporary_folder.hpp"
+#include "tests/support.hpp"
 
 using namespace clustersim;
+using namespace clustersim::testing;
 
 namespace {
 
 std::string parse_error(std::string_view text) {
-  return bad_input_text([&] { (void)parse_toml(text, "s.toml"); });
+  return message_of<BadInput>([&] { return parse_toml(text, "s.toml"); });
 }
 
 std::string file_error(const std::string& path) {
-  return bad_input_text([&] { (void)read_toml_file(path); });
+  return message_of<BadInput>([&] { return read_toml_file(path); });
 }
 
 }  // namespace
@@ -94,10 +95,10 @@ TEST_CASE("A key nested without end is refused instead of overflowing the stack"
 TEST_CASE("Files that cannot be read each have their own message") {
   const TemporaryFolder folder;
   folder.write("scenario.toml", "a = 1\n");
-  CHECK(std::get<std::int64_t>(read_toml_file(folder.path("scenario.toml")).find("a")->data) == 1);
-  CHECK(contains(file_error(folder.path("scenari.toml")), "no such file (did you mean \"scenario.toml\"?)"));
-  CHECK(contains(file_error(folder.path("none/scenario.toml")), "no such file"));
-  CHECK(contains(file_error(folder.path("")), "is a folder"));
+  CHECK(std::get<std::int64_t>(read_toml_file(folder.file("scenario.toml")).find("a")->data) == 1);
+  CHECK(contains(file_error(folder.file("scenari.toml")), "no such file (did you mean \"scenario.toml\"?)"));
+  CHECK(contains(file_error(folder.file("none/scenario.toml")), "no such file"));
+  CHECK(contains(file_error(folder.file("")), "is a folder"));
   CHECK(contains(file_error(folder.write("binary.toml", std::string_view("\x7F"
                                                                          "ELF\0\0",
                                                                          6))),
