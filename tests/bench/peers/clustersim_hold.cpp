@@ -31,7 +31,6 @@ class Timers final : public EventHandler {
 }  // namespace clustersim::peers
 
 int main(int argc, char** argv) {
-  clustersim::peers::Hold hold(argc, argv);
-  clustersim::peers::Timers(hold).run();
-  hold.report("clustersim");
+  using namespace clustersim::peers;
+  return run_hold(argc, argv, "clustersim", [](Hold& hold) { Timers(hold).run(); });
 }

@@ -48,4 +48,16 @@ void Hold::report(std::string_view program) const {
       program, pending_, last_ - first_, seconds, 1e9 * seconds / events, peak_mebibytes());
 }
 
+int run_hold(int argc, char** argv, std::string_view program, const std::function<void(Hold&)>& body) {
+  try {
+    Hold hold(argc, argv);
+    body(hold);
+    hold.report(program);
+  } catch (const BadInput& error) {
+    fmt::print(stderr, "{}\n", error.what());
+    return 2;
+  }
+  return 0;
+}
+
 }  // namespace clustersim::peers

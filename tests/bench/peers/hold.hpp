@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string_view>
 #include <vector>
 
@@ -36,5 +37,8 @@ class Hold {
   double stopped_ = 0;
   std::vector<double> increments_;
 };
+
+/// Reads the command line, calls `body`, reports; turns bad input into a message and an exit code.
+int run_hold(int argc, char** argv, std::string_view program, const std::function<void(Hold&)>& body);
 
 }  // namespace clustersim::peers
