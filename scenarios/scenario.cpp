@@ -19,6 +19,7 @@
 #include "scenarios/tree.hpp"
 #include "sim/errors.hpp"
 #include "sim/random.hpp"
+#include "sim/text.hpp"
 
 namespace clustersim {
 namespace {
@@ -291,12 +292,6 @@ Value read_cluster(const Value& table, const Catalog& catalog, std::uint64_t see
 }
 
 // ---------------------------------------------------------------- communication, jobs, nccl_test
-
-std::string_view trimmed(std::string_view text) {
-  while (text.starts_with(' ')) text.remove_prefix(1);
-  while (text.ends_with(' ')) text.remove_suffix(1);
-  return text;
-}
 
 /// "auto", a name, or "operation:name, ..."; every name is checked here, where its place is known.
 std::string read_algorithm(const Settings& settings, const SourceLocation& where) {

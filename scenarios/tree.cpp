@@ -20,6 +20,7 @@
 #include "models/catalog/catalog.hpp"
 #include "scenarios/scenario.hpp"
 #include "sim/errors.hpp"
+#include "sim/text.hpp"
 
 namespace clustersim {
 namespace {
@@ -294,15 +295,11 @@ void apply_set(Value& tree, const std::string& assignment) {
   if (equals == std::string::npos) {
     bad_input("--set {}: expected key.path=value, e.g. --set cluster.nodes=4", assignment);
   }
-  const auto trimmed = [](std::string text) {
-    const auto is_space = [](char c) { return c == ' ' || c == '\t'; };
-    text.erase(text.begin(), std::find_if_not(text.begin(), text.end(), is_space));
-    text.erase(std::find_if_not(text.rbegin(), text.rend(), is_space).base(), text.end());
-    return text;
-  };
-  Value value = parse_set_value(trimmed(assignment.substr(equals + 1)), assignment);
+  constexpr std::string_view kSpaces = " \t";
+  const std::string_view written = assignment;
+  Value value = parse_set_value(std::string(trimmed(written.substr(equals + 1), kSpaces)), assignment);
   locate(value, {"--set", 0});
-  set_by_path(tree, trimmed(assignment.substr(0, equals)), std::move(value));
+  set_by_path(tree, trimmed(written.substr(0, equals), kSpaces), std::move(value));
 }
 
 }  // namespace clustersim

@@ -79,6 +79,10 @@ class Bottlenecks {
   static constexpr std::uint32_t kNone = ~std::uint32_t{0};
   static constexpr std::uint32_t kOwnCap = kNone - 1;  // limited by its own rate cap
   static constexpr double kInfinite = std::numeric_limits<double>::infinity();
+  /// An activity changes hands only for a limit that is tighter by more than this, or equals would swap it for ever.
+  static constexpr double kTighter = 1e-12;
+  /// Below this share of capacity left, the running sum of the externals has lost digits and is made anew.
+  static constexpr double kLittle = 1e-3;
 
   struct Use {
     double load;  // coefficient x weight
@@ -186,28 +190,19 @@ class Bottlenecks {
   }
   [[nodiscard]] double service_now(std::uint32_t resource) const;
 
+  // bottlenecks_repair.cpp
   void wait(std::uint32_t index) {
     if (is_waiting_[index] == 0) put_in_line(index);
   }
   void put_in_line(std::uint32_t index);
-  void retime(std::uint32_t index);
   void add_external(std::uint32_t index, double change, double level);
   void forget_externals_if_none(std::uint32_t index);
   void sum_externals(std::uint32_t index);
   double fair_level(std::uint32_t index);
   [[nodiscard]] double order_of(std::uint32_t index) const;
-
-  void add_member(std::uint32_t index, const Member& member);
-  void drop_member(std::uint32_t index, std::uint32_t position);
-  void set_limit(std::uint32_t slot, std::uint32_t limit);
-  void limit_by_resource(std::uint32_t slot, std::uint32_t index, double load, double left);
-  void limit_by_cap(std::uint32_t slot, double left);
-  void lift_limit(std::uint32_t slot);
-  void move(std::uint32_t slot, std::uint32_t to);
   void insert(std::uint32_t slot);
   [[nodiscard]] bool alone(const Activity& activity) const;
   [[nodiscard]] bool fits_at_cap(const Activity& activity) const;
-
   void learn_influence(std::uint32_t index);
   void join_influence(std::uint32_t index, const Activity& activity);
   void leave_influence(std::uint32_t index, const Activity& activity);
@@ -220,17 +215,28 @@ class Bottlenecks {
   void repair();
   void settle(std::uint32_t index);
 
-  void refill(std::uint32_t resource);
+  // bottlenecks.cpp
+  void add_member(std::uint32_t index, const Member& member);
+  void drop_member(std::uint32_t index, std::uint32_t position);
+  void set_limit(std::uint32_t slot, std::uint32_t limit);
+  void limit_by_resource(std::uint32_t slot, std::uint32_t index, double load, double left);
+  void limit_by_cap(std::uint32_t slot, double left);
+  void lift_limit(std::uint32_t slot);
+  void move(std::uint32_t slot, std::uint32_t to);
+  void retime(std::uint32_t index);
+  [[nodiscard]] std::int64_t end_of(const Limiter& limiter, double level, double target) const;
+  void update_ends();
+  void drop_stale_caps();
+
+  // bottlenecks_fill.cpp
+  void refill_from_resource(std::uint32_t index);
   void refill_from_activity(std::uint32_t slot);
-  void walk_component();
+  void begin_component();
+  void refill_component();
   void visit_resource(std::uint32_t index);
   void visit_activity(std::uint32_t slot);
   void fill();
   void fix(std::uint32_t slot, double level);
-
-  [[nodiscard]] std::int64_t end_of(const Limiter& limiter, double level, double target) const;
-  void update_ends();
-  void drop_stale_caps();
 
   std::vector<Equation> equations_;       // per resource, as the next three
   std::vector<std::uint8_t> is_waiting_;  // its equation may not hold

@@ -40,8 +40,6 @@ class Earliest {
     mark(0, entry / kFan);
   }
 
-  [[nodiscard]] std::int64_t time_of(std::size_t entry) const { return rounds_[0][entry]; }
-
   /// kNever when there is none.
   std::int64_t first() {
     if (entries_ == 0) return kNever;

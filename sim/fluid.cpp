@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "sim/bottlenecks.hpp"
+#include "sim/first_seen.hpp"
 
 namespace clustersim {
 
@@ -69,27 +70,15 @@ struct Fluid::Implementation {
   /// The uses as shares, a resource named twice added up.
   void copy_uses(std::span<const Use> uses) {
     shares_.clear();
-    if (uses.size() > kFew && last_use_.size() < bottlenecks_.resources()) last_use_.resize(bottlenecks_.resources());
+    used_.clear();
+    used_.grow(bottlenecks_.resources());
     for (const Use& use : uses) {
       ensure(use.coefficient > 0 && std::isfinite(use.coefficient), "coefficient {} of a use", use.coefficient);
-      const Bottlenecks::Share share{checked(use.resource), use.coefficient};
-      if (Bottlenecks::Share* const same = share_of(share.resource, uses.size())) {
-        same->coefficient += share.coefficient;
-      } else {
-        if (uses.size() > kFew) last_use_[share.resource] = static_cast<std::uint32_t>(shares_.size());
-        shares_.push_back(share);
-      }
+      const std::uint32_t resource = checked(use.resource);
+      const std::uint32_t at = used_.number(resource);
+      if (at == shares_.size()) shares_.push_back({resource, 0});
+      shares_[at].coefficient += use.coefficient;
     }
-  }
-  /// The share of this resource that has been noted already, if any. Few shares are looked through, many by an index.
-  Bottlenecks::Share* share_of(std::uint32_t resource, std::size_t uses) {
-    if (uses > kFew) {
-      const std::size_t at = last_use_[resource];
-      return at < shares_.size() && shares_[at].resource == resource ? &shares_[at] : nullptr;
-    }
-    const auto found = std::find_if(shares_.begin(), shares_.end(),
-                                    [resource](const auto& share) { return share.resource == resource; });
-    return found == shares_.end() ? nullptr : &*found;
   }
 
   ActivityId start(const ActivitySpec& spec, FluidListener& listener, std::uint64_t payload) {
@@ -221,8 +210,6 @@ struct Fluid::Implementation {
     ends_time_ = time;
   }
 
-  static constexpr std::size_t kFew = 24;
-
   Simulation<Picoseconds>& simulation_;
   EventHandler& handler_;
   InstantHook& hook_;
@@ -231,7 +218,7 @@ struct Fluid::Implementation {
   std::vector<Activity> activities_;
   std::vector<std::uint32_t> free_slots_;
   std::vector<Bottlenecks::Share> shares_;  // of the activity being started
-  std::vector<std::uint32_t> last_use_;     // per resource: where in shares_ it may be
+  FirstSeen used_;                          // their resources, numbered as in shares_
 
   EventId ends_event_;
   std::int64_t ends_time_ = 0;

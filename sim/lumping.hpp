@@ -65,9 +65,8 @@ struct Partition {
 
 /// The coarsest partition that refines the initial colours and in which any two vertices of a class have the same
 /// multiset of (label, neighbour class); a self loop makes a vertex its own neighbour once, with the label of its first
-/// end. Worklist of splitters, all
-/// but the largest part re-queued (Paige and Tarjan, SIAM J. Comput. 16, 1987; Grohe et al., ESA 2014): O(edges x log
-/// vertices). Multisets are compared by 128-bit additive hashes.
+/// end. Worklist of splitters, all but the largest part re-queued (Paige and Tarjan, SIAM J. Comput. 16, 1987; Grohe et
+/// al., ESA 2014): O(edges x log vertices). Multisets are compared by 128-bit additive hashes.
 Partition coarsest_equitable_partition(const ColouredGraph& graph);
 
 /// Every vertex on its own: what "lumping off" means.

@@ -1,5 +1,6 @@
 // The one place where what the user wrote meets what may be written: every rejection has the same form.
 #include "sim/settings.hpp"
+#include "sim/text.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -242,12 +243,6 @@ auto parse_array(const Parameter& parameter, const Value& value, const std::stri
   return result;
 }
 
-std::string_view trim(std::string_view text) {
-  const std::size_t first = text.find_first_not_of(' ');
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(' ') - first + 1);
-}
-
 template <class Number>
 Value default_number(std::string_view text) {
   Number number{};
@@ -292,9 +287,9 @@ Value default_value(const Parameter& parameter) {
   }
   if (text.starts_with('[') && text.ends_with(']')) text = text.substr(1, text.size() - 2);
   Value::Array array;
-  while (!trim(text).empty()) {
+  while (!trimmed(text).empty()) {
     const std::size_t comma = std::min(text.find(','), text.size());
-    array.push_back(default_scalar(element, trim(text.substr(0, comma))));
+    array.push_back(default_scalar(element, trimmed(text.substr(0, comma))));
     text = text.substr(std::min(comma + 1, text.size()));
   }
   return Value{std::move(array), {}};

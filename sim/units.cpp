@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "sim/errors.hpp"
+#include "sim/text.hpp"
 
 namespace clustersim {
 namespace {
@@ -138,22 +139,17 @@ std::vector<std::string> same_letters(std::string_view name, Dimension dimension
   return found;
 }
 
+constexpr std::string_view kSpaces = " \t";
+
 struct Number {
   double value = 0;
   std::string_view digits;  // as written
   std::string_view rest;    // what follows, spaces trimmed
 };
 
-std::string_view trim(std::string_view text) {
-  constexpr std::string_view kSpaces = " \t";
-  const std::size_t first = text.find_first_not_of(kSpaces);
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(kSpaces) - first + 1);
-}
-
 /// A plain decimal number at the front of the text; nothing when there is none or it does not fit a double.
 std::optional<Number> read_number(std::string_view text) {
-  text = trim(text);
+  text = trimmed(text, kSpaces);
   const std::size_t sign = text.starts_with('-') ? 1 : 0;
   // from_chars would also take "inf" and "nan".
   const bool plain = text.size() > sign && (std::isdigit(static_cast<unsigned char>(text[sign])) != 0 ||
@@ -163,7 +159,7 @@ std::optional<Number> read_number(std::string_view text) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number.value);
   if (error != std::errc() || !std::isfinite(number.value)) return std::nullopt;
   number.digits = text.substr(0, static_cast<std::size_t>(end - text.data()));
-  number.rest = trim(text.substr(number.digits.size()));
+  number.rest = trimmed(text.substr(number.digits.size()), kSpaces);
   return number;
 }
 
@@ -223,7 +219,8 @@ Read read_quantity(std::string_view text, Dimension dimension) {
   const Kind& kind = kind_of(dimension);
   const std::optional<Number> number = read_number(text);
   if (!number) {
-    reject(text, kind, trim(text).empty() ? "the text is empty" : "it has to start with a plain finite number");
+    reject(text, kind,
+           trimmed(text, kSpaces).empty() ? "the text is empty" : "it has to start with a plain finite number");
   }
   if (number->digits.front() == '-') reject(text, kind, "it must not be negative");
   const std::optional<Unit> unit = find_unit(number->rest);
@@ -326,7 +323,7 @@ Money parse_money(std::string_view text) {
   const auto refuse = [&](std::string_view hint) {
     bad_input("\"{}\": expected an amount of US dollars such as \"$30000\" or \"$2.5M\"; {}", text, hint);
   };
-  std::string_view amount = trim(text);
+  std::string_view amount = trimmed(text, kSpaces);
   const bool negative = amount.starts_with('-');
   if (negative) amount.remove_prefix(1);
   if (!amount.starts_with('$')) refuse("it has to start with a dollar sign");

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "sim/first_seen.hpp"
 #include "topologies/cluster.hpp"
 
 namespace clustersim {
@@ -30,26 +31,6 @@ struct Place {
 struct Footprint {
   std::vector<std::uint64_t> form;
   std::vector<std::uint32_t> places;  // numbers of Footprints::places()
-};
-
-/// Numbers things in order of first appearance. A sparse set (Briggs and Torczon, ACM LOPLAS 2, 1993), so that
-/// forgetting them all costs nothing.
-class FirstSeen {
- public:
-  explicit FirstSeen(std::size_t universe) : number_(universe, 0) {}
-  std::uint32_t number(std::uint32_t thing) {
-    std::uint32_t& number = number_[thing];
-    if (number < seen_.size() && seen_[number] == thing) return number;
-    number = static_cast<std::uint32_t>(seen_.size());
-    seen_.push_back(thing);
-    return number;
-  }
-  [[nodiscard]] const std::vector<std::uint32_t>& seen() const { return seen_; }
-  void clear() { seen_.clear(); }
-
- private:
-  std::vector<std::uint32_t> number_;  // per thing; holds where seen_ agrees
-  std::vector<std::uint32_t> seen_;
 };
 
 /// Finds footprints on one cluster, whose capacities must not change meanwhile.

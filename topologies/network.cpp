@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "sim/errors.hpp"
+#include "sim/text.hpp"
 
 namespace clustersim {
 namespace {
@@ -72,12 +73,6 @@ std::optional<Device> parse_switch(std::string_view name) {
     return std::nullopt;
   }
   return Device{.kind = DeviceKind::network_switch, .tier = static_cast<std::uint8_t>(*tier), .index = *index};
-}
-
-std::string_view trimmed(std::string_view text) {
-  while (text.starts_with(' ')) text.remove_prefix(1);
-  while (text.ends_with(' ')) text.remove_suffix(1);
-  return text;
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "models/collectives/layout.hpp"
 #include "models/collectives/plan_basis.hpp"
 #include "sim/errors.hpp"
+#include "sim/text.hpp"
 
 namespace clustersim {
 namespace {
@@ -14,12 +15,6 @@ std::string group_text(const Group& group) {
   const GroupLayout layout(group, {});
   if (layout.nodes() == 1) return fmt::format("{} GPUs of one node", group.size());
   return fmt::format("{} GPUs on {} nodes", group.size(), layout.nodes());
-}
-
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
-  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
-  return text;
 }
 
 // What the model's text asks for this operation; null = the cheapest.

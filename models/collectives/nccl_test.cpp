@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "sim/errors.hpp"
+#include "sim/text.hpp"
 
 namespace clustersim {
 namespace {
@@ -84,12 +85,6 @@ class SizeReader {
   std::string_view whole_;
   std::string where_;
 };
-
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
-  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
-  return text;
-}
 
 std::vector<Bytes> stepped_range(const SizeReader& reader, std::string_view from, std::string_view rest) {
   const std::size_t sign = rest.find_first_of("*+");

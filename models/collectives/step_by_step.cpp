@@ -113,7 +113,7 @@ void StepRunner::add_resources() {
   const Cluster& cluster = group_.cluster;
   const Network& network = cluster.network();
   for (std::uint32_t i = 0; i < network.resources(); ++i) {
-    usable_.push_back(network.resource_capacity(i).value() * model_.efficiency(network.resource_kind(i)));
+    usable_.push_back(model_.usable_capacity(network, i));
     fluid_.add_resource(usable_.back());
   }
   channel_of_member_.resize(group_.members.size());

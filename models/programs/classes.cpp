@@ -28,13 +28,9 @@ std::uint64_t resource_look(const Network& network, std::uint32_t resource) {
   return look;
 }
 
-double usable_capacity(const Network& network, const CommunicationModel& model, std::uint32_t resource) {
-  return network.resource_capacity(resource).value() * model.efficiency(network.resource_kind(resource));
-}
-
 std::uint64_t resource_colour(const Network& network, const CommunicationModel& model, std::uint32_t resource) {
   return mix64(mix64(resource_kind, resource_look(network, resource)),
-               std::bit_cast<std::uint64_t>(usable_capacity(network, model, resource)));
+               std::bit_cast<std::uint64_t>(model.usable_capacity(network, resource)));
 }
 
 /// Vertices are the blocks of ranks, then of communicators, then of resources. What one communicator of a block shares
@@ -261,7 +257,7 @@ Classes find_classes(const Job& job, const Cluster& cluster, const Communication
   classes.resources = join_blocks(blocks.resources, all.subspan(graph.first_resource()),
                                   classes.ranks.size() + classes.communicators.size());
   for (const std::uint32_t r : classes.resources.representative) {
-    classes.capacity.push_back(usable_capacity(cluster.network(), model, r));
+    classes.capacity.push_back(model.usable_capacity(cluster.network(), r));
   }
   Quotient quotient(job, plans, blocks, graph, partition, classes);
   quotient.add_members();

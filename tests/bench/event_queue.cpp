@@ -6,13 +6,13 @@
 #include <benchmark/benchmark.h>
 
 #include <array>
-#include <ctime>
 #include <vector>
 
 #include "scenarios/run.hpp"
 #include "scenarios/scenario.hpp"
 #include "sim/random.hpp"
 #include "sim/simulation.hpp"
+#include "tests/bench/processor_time.hpp"
 #include "tests/bench/queues.hpp"
 
 namespace {
@@ -58,13 +58,6 @@ std::vector<std::int64_t> increments(Increments kind) {
   return result;
 }
 
-/// Processor time of this thread, so that other work on the machine does not count.
-double processor_seconds() {
-  timespec time{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
-}
-
 constexpr int kEvents = 200'000;
 
 /// A queue with the events it holds and the time it has taken.
@@ -75,13 +68,13 @@ struct Contestant {
   double seconds = 0;
 
   double hold(const std::vector<std::int64_t>& steps) {
-    const double start = processor_seconds();
+    const double start = bench::processor_seconds();
     for (int i = 0; i < kEvents; ++i) {
       auto event = queue.pop();
       event.time += steps[next++ & (steps.size() - 1)];
       queue.push(event);
     }
-    const double taken = processor_seconds() - start;
+    const double taken = bench::processor_seconds() - start;
     seconds += taken;
     return taken;
   }
@@ -187,9 +180,9 @@ void dispatch(benchmark::State& state) {
   double seconds = 0;
   std::uint64_t events = 0;
   for (auto _ : state) {
-    const double start = processor_seconds();
+    const double start = bench::processor_seconds();
     events += entities.run(kRun);
-    const double taken = processor_seconds() - start;
+    const double taken = bench::processor_seconds() - start;
     state.SetIterationTime(taken);
     seconds += taken;
   }

@@ -9,19 +9,8 @@ import json
 import math
 import os
 import re
-import subprocess
-import sys
 
-
-def measured(command):
-    """Runs a program; returns its output, its processor seconds and its peak memory in MiB."""
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-    output = process.stdout.read()
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode != 0:
-        sys.exit(f"growth.py: {' '.join(command)} ended with {process.returncode}")
-    return output, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
+from measure import measured
 
 
 def exponent(sizes, costs):
@@ -47,7 +36,7 @@ def table(title, unit, rows):
 def training(program, scenario, gpus, *options):
     """One step of Llama 3 405B, TP 8 x PP 16, weak scaling: 16 sequences per data-parallel rank."""
     data = gpus // 128
-    output, seconds, mebibytes = measured(
+    output, _, seconds, mebibytes = measured(
         [program, "run", scenario, "--no-output", "--json", "--set", f"cluster.nodes={gpus // 8}", "--set",
          f"jobs[0].parallel.data={data}", "--set", f"jobs[0].global_batch={16 * data}", *options])
     result = json.loads(output)
@@ -57,7 +46,7 @@ def training(program, scenario, gpus, *options):
 
 
 def flows(folder, topology, pattern, hosts, *options):
-    output, seconds, mebibytes = measured([os.path.join(folder, "tests/bench/peers/clustersim_flows"), "--topology", topology,
+    output, _, seconds, mebibytes = measured([os.path.join(folder, "tests/bench/peers/clustersim_flows"), "--topology", topology,
                                            "--pattern", pattern, "--hosts", str(hosts), *options])
     count = int(re.search(r'"flows": *(\d+)', output).group(1))
     return count, seconds, mebibytes, 2 * count, f"{hosts:,} hosts"

@@ -65,7 +65,7 @@ void expect_refusal(const Prepare& prepare, const std::vector<std::string>& argu
     CHECK(outcome.error.find(fragment) != std::string::npos);
   }
   CHECK(session.listing() == before);
-  CHECK(read_file(session.work() / "out.h5") == kPrecious);
+  CHECK(read_file(session.folder() / "out.h5") == kPrecious);
 }
 
 struct Edit {
@@ -283,7 +283,7 @@ TEST_CASE("files that are not scenarios") {
   }
   SECTION("empty") { expect_refusal(with_text(""), run, 2, {"s.toml", "missing key \"name\""}); }
   SECTION("a folder") {
-    expect_refusal([](const Session& session) { fs::create_directory(session.work() / "s.toml"); }, run, 2,
+    expect_refusal([](const Session& session) { fs::create_directory(session.folder() / "s.toml"); }, run, 2,
                    {"s.toml", "folder"});
   }
   SECTION("binary") {
@@ -320,7 +320,7 @@ TEST_CASE("extends that leads nowhere or in a circle") {
         [](const Session& session) {
           session.write("s.toml", "extends = \"a.toml\"\n");
           session.write("a.toml", "extends = \"./b.toml\"\n");
-          session.write("b.toml", "extends = \"../work/s.toml\"\n");
+          session.write("b.toml", "extends = \"../here/s.toml\"\n");
         },
         run, 2, {"b.toml:1", "circle"});
   }
@@ -372,7 +372,7 @@ TEST_CASE("--set that cannot be followed") {
 TEST_CASE("output that cannot be written is refused before the work") {
   const auto prepare = [](const Session& session) {
     session.write("s.toml", kBase);
-    fs::create_directory(session.work() / "results");
+    fs::create_directory(session.folder() / "results");
   };
   const std::vector<Setting> settings = {
       {"a folder", {"-o", "results"}, 2, {"--output results", "folder"}},

@@ -32,19 +32,19 @@ TEST_CASE("run prints a summary and writes one file") {
     INFO(part);
     CHECK(contains(outcome.output, part));
   }
-  CHECK(fs::exists(session.work() / "small.h5"));
+  CHECK(fs::exists(session.folder() / "small.h5"));
   CHECK(session.listing().size() == 2);
   CHECK(!session.good("run small.toml --no-output").empty());
   CHECK(!session.good("run small.toml -o other.h5 --timeline t.json").empty());
   CHECK(session.listing().size() == 4);
-  CHECK(Json::parse(read_file(session.work() / "t.json"))["traceEvents"].size() > 10);
+  CHECK(Json::parse(read_file(session.folder() / "t.json"))["traceEvents"].size() > 10);
 }
 
 TEST_CASE("the same scenario writes the same bytes") {
   const SmallSession session;
   CHECK_NOTHROW((void)session.good("run small.toml -o a.h5"));
   CHECK_NOTHROW((void)session.good("run small.toml -o b.h5"));
-  CHECK(read_file(session.work() / "a.h5") == read_file(session.work() / "b.h5"));
+  CHECK(read_file(session.folder() / "a.h5") == read_file(session.folder() / "b.h5"));
 }
 
 TEST_CASE("run --json prints exactly one object with the figures, and they hold together") {
@@ -169,8 +169,8 @@ TEST_CASE("topology counts, measures and exports") {
   CHECK(json["measured"]["sources"].get<int>() > 0);
   if (!json["mean_hops"].is_null())
     CHECK(json["mean_hops"].get<double>() == Approx(json["measured"]["mean_hops"].get<double>()));
-  CHECK(contains(read_file(session.work() / "g.xml"), "<graphml"));
-  CHECK(contains(read_file(session.work() / "g.dot"), "digraph"));
+  CHECK(contains(read_file(session.folder() / "g.xml"), "<graphml"));
+  CHECK(contains(read_file(session.folder() / "g.dot"), "digraph"));
   CHECK(contains(session.good("topology llama3-405b-16k"), "oversubscription"));
   CHECK(contains(session.good(flags), "mean hops"));
 }

@@ -32,13 +32,13 @@ inline std::string quote(std::string_view text) {
 /// outside the folder.
 class Session {
  public:
-  Session() { std::filesystem::create_directory(work()); }
-  [[nodiscard]] std::filesystem::path work() const { return folder_.file("work"); }
-  void write(const std::string& name, std::string_view text) const { folder_.write("work/" + name, text); }
+  Session() { std::filesystem::create_directory(folder()); }
+  [[nodiscard]] std::filesystem::path folder() const { return folder_.file("here"); }
+  void write(const std::string& name, std::string_view text) const { folder_.write("here/" + name, text); }
   /// Paths of all that is in the folder, sorted.
   [[nodiscard]] std::vector<std::string> listing() const {
     std::vector<std::string> paths;
-    for (const auto& entry : std::filesystem::recursive_directory_iterator(work())) {
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(folder())) {
       paths.push_back(entry.path().string());
     }
     std::sort(paths.begin(), paths.end());
@@ -46,7 +46,7 @@ class Session {
   }
 
   [[nodiscard]] Outcome shell(const std::string& line) const {
-    const std::string command = "cd " + quote(folder_.file("work")) + " && { " + line + "\n} </dev/null >" +
+    const std::string command = "cd " + quote(folder_.file("here")) + " && { " + line + "\n} </dev/null >" +
                                 quote(folder_.file("output")) + " 2>" + quote(folder_.file("error"));
     const int status = std::system(command.c_str());
     return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_file(folder_.file("output")),

@@ -11,13 +11,15 @@ import dataclasses
 import json
 import os
 import pathlib
-import platform
 import re
 import resource
 import statistics
 import subprocess
 import sys
 import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+from measure import commit, machine  # noqa: E402
 
 # Between clustersim and the reference. Completions round up to the next tick, which for LONG flows is far below this.
 TOLERANCE = 1e-9
@@ -279,23 +281,6 @@ def table_row(row):
         text(row["ratio_reference"], ".1f"), text(row["ratio_reference_asked"], "g"),
         text(row.get("peak_mib"), ".0f"), text(row.get("difference_simgrid"), ".1e"),
         text(row.get("difference_reference"), ".1e")])
-
-
-def machine():
-    """Processor and number of cores."""
-    model = platform.machine()
-    try:
-        found = re.search(r"^model name\s*:\s*(.*)$", pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8"), re.M)
-        model = found.group(1).strip() if found else model
-    except OSError:
-        pass
-    return f"{model}, {os.cpu_count()} cores"
-
-
-def commit():
-    command = ["git", "describe", "--always", "--dirty", "--exclude", "*"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=pathlib.Path(__file__).parent)
-    return done.stdout.strip() or "unknown"
 
 
 def compare(comparison, cases, timers, history):

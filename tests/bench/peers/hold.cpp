@@ -7,6 +7,7 @@
 
 #include "sim/errors.hpp"
 #include "tests/bench/peers/program.hpp"
+#include "tests/bench/processor_time.hpp"
 
 namespace clustersim::peers {
 
@@ -34,8 +35,8 @@ std::size_t Hold::next() { return random() & (increments_.size() - 1); }
 
 bool Hold::count() {
   ++counted_;
-  if (counted_ == first_) started_ = processor_seconds();
-  if (counted_ == last_) stopped_ = processor_seconds();
+  if (counted_ == first_) started_ = bench::processor_seconds();
+  if (counted_ == last_) stopped_ = bench::processor_seconds();
   return counted_ < last_;
 }
 

@@ -5,12 +5,12 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <ctime>
 #include <exception>
 #include <fstream>
 #include <utility>
 
 #include "sim/errors.hpp"
+#include "tests/bench/processor_time.hpp"
 
 namespace clustersim::peers {
 
@@ -47,12 +47,6 @@ int run_program(int argc, char** argv, const std::string& subject, const std::ve
   return 0;
 }
 
-double processor_seconds() {
-  timespec time{};
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
-}
-
 double peak_mebibytes() {
   std::ifstream status("/proc/self/status");
   std::string line;
@@ -69,12 +63,12 @@ Report::Report(std::string program, const Options& options) : program_(std::move
   fmt::print(csv_.get(), "phase,flow,source,destination,bytes,start_s,finish_s\n");
 }
 
-void Report::start_run() { started_ = build_seconds_ = processor_seconds(); }
+void Report::start_run() { started_ = build_seconds_ = bench::processor_seconds(); }
 
-double Report::run_seconds() const { return processor_seconds() - started_ - excluded_; }
+double Report::run_seconds() const { return bench::processor_seconds() - started_ - excluded_; }
 
 void Report::add_phase(std::span<const Flow> flows, std::span<const Times> times) {
-  const double before = processor_seconds();
+  const double before = bench::processor_seconds();
   ensure(flows.size() == times.size(), "{} flows with {} times", flows.size(), times.size());
   for (std::size_t i = 0; i < flows.size(); ++i) {
     const double duration = times[i].finish - times[i].start;
@@ -87,7 +81,7 @@ void Report::add_phase(std::span<const Flow> flows, std::span<const Times> times
                flows[i].bytes, times[i].start, times[i].finish);
   }
   ++phases_;
-  excluded_ += processor_seconds() - before;
+  excluded_ += bench::processor_seconds() - before;
 }
 
 void Report::finish(double makespan, std::uint64_t steps, std::string_view status) {

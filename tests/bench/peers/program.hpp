@@ -31,9 +31,6 @@ struct TextOption {
 int run_program(int argc, char** argv, const std::string& subject, const std::vector<TextOption>& more,
                 const std::function<void(const Options&)>& body);
 
-/// Processor seconds of this process so far: on a shared machine the clock on the wall says little.
-double processor_seconds();
-
 /// Largest resident memory of this process so far. (getrusage would also count the parent's before exec.)
 double peak_mebibytes();
 

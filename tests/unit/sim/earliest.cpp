@@ -16,7 +16,6 @@ TEST_CASE("nothing is never") {
   CHECK(earliest.first() == Earliest::kNever);
   earliest.set(0, 7);
   CHECK(earliest.first() == 7);
-  CHECK(earliest.time_of(0) == 7);
 }
 
 TEST_CASE("the first and all up to a time, while entries come and change") {

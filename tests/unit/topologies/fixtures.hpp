@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tests/catch.hpp"
+#include "tests/support.hpp"
 #include "topologies/cluster.hpp"
 
 namespace clustersim::testing {
@@ -74,20 +75,6 @@ inline Cluster build(const Setup& setup) {
   spec.routing = setup.routing;
   return Cluster(spec);
 }
-
-/// The message of the error that `action` throws; fails when it throws nothing or something else.
-template <class Error, class Action>
-std::string message_of(Action action) {
-  try {
-    static_cast<void>(action());
-  } catch (const Error& error) {
-    return error.what();
-  }
-  FAIL("nothing was thrown");
-  return {};
-}
-
-inline bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
 
 /// Share of the transfer on every link, bundles dealt evenly over their members.
 inline std::map<std::uint32_t, double> link_shares(const Network& network, const Route& route) {

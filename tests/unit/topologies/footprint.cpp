@@ -121,14 +121,3 @@ TEST_CASE("the form of a larger group says who shares a leaf and a pod") {
   CHECK(form({0, 1, 4}) != form({0, 2, 4}));
   CHECK(form({0, 1, 4}) != form({0, 4, 1}));  // members have their order
 }
-
-TEST_CASE("things are numbered by first appearance, until they are forgotten") {
-  FirstSeen numbers(10);
-  CHECK(numbers.number(7) == 0);
-  CHECK(numbers.number(0) == 1);
-  CHECK(numbers.number(7) == 0);
-  CHECK(numbers.seen() == std::vector<std::uint32_t>{7, 0});
-  numbers.clear();
-  CHECK(numbers.number(0) == 0);
-  CHECK(numbers.number(7) == 1);
-}

@@ -12,39 +12,18 @@ using namespace clustersim::testing;
 
 namespace {
 
-Value number(std::int64_t written) {
-  Value value;
-  value.data = written;
-  return value;
-}
-
 Value tier(std::int64_t down, std::int64_t up) {
-  Value value;
-  value.data = Value::Table{{"down", number(down)}, {"up", number(up)}};
-  return value;
+  return Value{Value::Table{{"down", Value{down, {}}}, {"up", Value{up, {}}}}, {}};
 }
 
 /// 16 nodes of 4 GPUs and 2 NICs; leaves of 2 nodes, pods of 2 leaves.
 std::unique_ptr<Cluster> tree(RoutingPolicy policy) {
-  NodeShape shape;
-  shape.name = "four-gpus";
-  shape.gpus = 4;
-  shape.nics = 2;
-  shape.cpus = 2;
-  shape.gpu_link = gigabytes_per_second(450);
-  shape.nic_rate = gigabits_per_second(400);
-  shape.pcie_rate = gigabytes_per_second(64);
-  shape.cpu_link = gigabytes_per_second(64);
-  Value top;
-  top.data = Value::Table{};
-  Value tiers;
-  tiers.data = Value::Array{tier(4, 2), tier(2, 1), top};
-  Value written;
-  written.data = Value::Table{{"tiers", tiers}};
+  const Value tiers{Value::Array{tier(4, 2), tier(2, 1), Value{Value::Table{}, {}}}, {}};
+  const Value written{Value::Table{{"tiers", tiers}}, {}};
   const FabricEntry& fabric = find_fabric("fat-tree");
   const Settings settings = check_settings(written, fabric.schema, "network");
   ClusterSpec spec;
-  spec.nodes.push_back({shape, 16});
+  spec.nodes.push_back({node_of(4, 2), 16});
   spec.fabric = &fabric;
   spec.fabric_settings = &settings;
   spec.routing.policy = policy;

@@ -15,26 +15,29 @@
 namespace clustersim::testing {
 
 inline Settings defaults_of(const FabricEntry& fabric) {
-  Value empty;
-  empty.data = Value::Table{};
-  return check_settings(empty, fabric.schema, "network");
+  return check_settings(Value{Value::Table{}, {}}, fabric.schema, "network");
 }
 
-/// `nodes` nodes of one GPU and one 400 Gb/s NIC on a single switch; no latency anywhere.
-inline std::unique_ptr<Cluster> single_switch(std::int64_t nodes) {
+/// 400 Gb/s NICs, 450 GB/s NVLink; no latency anywhere.
+inline NodeShape node_of(std::uint32_t gpus, std::uint32_t nics) {
   NodeShape shape;
-  shape.name = "one-gpu";
-  shape.gpus = 1;
-  shape.nics = 1;
-  shape.cpus = 1;
+  shape.name = fmt::format("gpus-{}", gpus);
+  shape.gpus = gpus;
+  shape.nics = nics;
+  shape.cpus = nics;
   shape.gpu_link = gigabytes_per_second(450);
   shape.nic_rate = gigabits_per_second(400);
   shape.pcie_rate = gigabytes_per_second(64);
   shape.cpu_link = gigabytes_per_second(64);
+  return shape;
+}
+
+/// `nodes` nodes of one GPU and one 400 Gb/s NIC on a single switch; no latency anywhere.
+inline std::unique_ptr<Cluster> single_switch(std::int64_t nodes) {
   const FabricEntry& fabric = find_fabric("single-switch");
   const Settings settings = defaults_of(fabric);
   ClusterSpec spec;
-  spec.nodes.push_back({shape, nodes});
+  spec.nodes.push_back({node_of(1, 1), nodes});
   spec.fabric = &fabric;
   spec.fabric_settings = &settings;
   return std::make_unique<Cluster>(spec);
